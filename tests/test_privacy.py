@@ -224,7 +224,7 @@ def test_a_defect_of_the_command_itself_prints_its_place_alone(medtasks, data_di
     def fails(*_):
         raise ValueError(MARKER)
 
-    monkeypatch.setattr("medtasks_ext.data.status.find_origin", fails)
+    monkeypatch.setattr("medtasks_ext.data.check.find_origin", fails)
     put(data_dir, good())
     outcome = medtasks("data", "status", "hospice")
     assert outcome.code == 1 and "ValueError in load.py" not in outcome.out and "ValueError" in outcome.err

@@ -52,7 +52,7 @@ def data_status(
 
     Example: medtasks data status medhelm_ehrshot
     """
-    from medtasks_ext.data.status import status_of
+    from medtasks_ext.data.check import status_of
 
     forced = forced_origin()
     datasets = chosen(words)

@@ -174,8 +174,7 @@ def _pin(names: list[str]) -> int:
         raise MedtasksError("no dataset is named", where="--data", remedy="name datasets or groups")
     known = registry()
     for dataset in dict.fromkeys(known.known(name)[0] for name in known.leaves_of(names)):
-        new = pin(dataset)
-        typer.echo(f"{dataset.folder / DATA_LOCK}: " + ("; ".join(new) or "nothing new"))
+        typer.echo(f"{dataset.folder / DATA_LOCK}: {'written' if pin(dataset) else 'nothing new'}")
     say_next("medtasks data fetch TASK")
     return 0
 

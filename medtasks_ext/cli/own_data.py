@@ -190,8 +190,6 @@ def data_check(
 
 
 def _print_check(report: Json, folder: Path) -> None:
-    from medtasks_ext.data.check import data_folder_above
-
     checked, absent, n_fetched = report["datasets"], report["not_there"], report["fetched"]["files"]
     for item in checked:
         typer.echo("\n".join(_checked_lines(item, folder)))
@@ -212,9 +210,8 @@ def _print_check(report: Json, folder: Path) -> None:
         + (f", {mistyped} names that look mistyped" if mistyped else "")
     )
     if not checked and not n_fetched:
-        above = data_folder_above(folder, registry())
-        where = f"check {above}" if above else "it holds bridge/, medhelm/, …"
-        typer.echo(f"nothing was found there: {where} (`medtasks data status TASK` names the files)")
+        names = "`medtasks data status TASK` names the files"
+        typer.echo(f"nothing was found there: a data folder holds bridge/, medhelm/, … ({names})")
     if invalid and not shows_text():
         typer.echo("values are left out, as they may be patients' texts; MEDTASKS_SHOW_TEXT=1 shows them")
     if checked and report["valid"]:
@@ -249,7 +246,9 @@ def _checked_lines(item: Json, folder: Path) -> list[str]:
 def _in_rows(rows: list[str]) -> str:
     if len(rows) < 2:  # its name is said
         return ""
-    shown = ", ".join(rows[:_SHOWN]) + (", …" if len(rows) > _SHOWN else "")
+    kind, _, first = rows[0].partition(" row ")
+    rest = [row.removeprefix(f"{kind} row ") for row in rows[1:_SHOWN]]
+    shown = ", ".join([f"{kind} rows {first}", *rest]) + (", …" if len(rows) > _SHOWN else "")
     return f": {len(rows):,} rows ({shown})"
 
 

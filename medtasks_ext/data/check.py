@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from medtasks_ext.registry import Dataset
     from medtasks_ext.rows.row import Origin
+    from medtasks_ext.rows.spec import Source
 
 SHOTS = 5
 #: What a message says of one row alone: which it is, how long its text is.
@@ -78,12 +79,9 @@ def check_folder(folder: Path, registry: Registry, watch: Callable[[str], None])
     """
     if not folder.is_dir():
         what = "expected a folder, got a file" if folder.is_file() else "no such folder"
-        above = data_folder_above(folder, registry)
-        remedy = f"medtasks data check {above}" if above and above.is_dir() else "name your data folder"
-        if folder.name in registry.datasets and folder.parent == Path():
-            what, place = "expected a folder, got the name of a dataset", registry.datasets[folder.name]
-            remedy = f"name the data folder, which holds {dataset_folder(place)}/"
-        raise MedtasksError(what, where=folder, remedy=remedy)
+        raise MedtasksError(
+            what, where=folder, remedy="name your data folder, which holds bridge/, medhelm/, …"
+        )
     checked, absent, read = list[Json](), list[str](), set[str]()
     with data_folder(folder):
         for dataset in registry.datasets.values():
@@ -106,12 +104,6 @@ def check_folder(folder: Path, registry: Registry, watch: Callable[[str], None])
         "not_read": strays,
         "fetched": {"files": n_fetched, "damaged": damaged},
     }
-
-
-def data_folder_above(path: Path, registry: Registry) -> Path | None:
-    """The data folder, where the path is a suite's folder in it, a dataset's, or a file of one."""
-    suites = {dataset.metadata.suite for dataset in registry.datasets.values()}
-    return next((place.parent for place in (path, *path.parents[:2]) if place.name in suites), None)
 
 
 def check_dataset(dataset: Dataset, folder: Path) -> Checked:
@@ -279,3 +271,49 @@ def _entries(folder: Path, below: str, walked: set[str]) -> Iterator[str]:
             yield from _entries(folder, place, walked)
         elif entry.is_dir() or entry.lstat().st_size:
             yield place
+
+
+# ---------------------------------------------------------------------- what is at hand
+
+
+def status_of(dataset: Dataset, forced: Origin | None) -> Json:
+    """Where rows would be read from, and, where that needs no network, what a look at them all found.
+
+    `pinned` is False where a download's content was not known before its first use. No text of a row.
+    """
+    source = source_of(dataset)
+    origin = find_origin(dataset, source, forced)
+    where, revision, is_here = _place(dataset, source, origin)
+    found = check_rows(dataset, origin) if is_here else None
+    faults = [str(fault) for fault in found.faults] if found else []
+    return {
+        "id": dataset.id,
+        "access": dataset.metadata.access,
+        "origin": origin,
+        "where": where,
+        "revision": revision,
+        "pinned": origin != "hub" or all(file.is_pinned for file in remote_files(source)),
+        "here": is_here,
+        "n_test": found and len(found.test),
+        "n_questions": found and len({item.get("item", item["id"]) for item in found.test}),
+        "n_fewshot": found and len(found.fewshot),
+        "n_paper": dataset.n_part,
+        "checks": None if found is None else "failed" if faults else "passed",
+        "faults": faults,
+        "exclusions": found.test[0].loaded.exclusions if found and found.test else None,
+    }
+
+
+def _place(dataset: Dataset, source: Source, origin: Origin | None) -> tuple[str | None, str | None, bool]:
+    """File, folder or download; its revision; whether rows can be read without the network."""
+    if origin == "sample":
+        return str(dataset.sample_file), None, True
+    if origin == "local":
+        files = local_files(dataset, source)
+        return str(files.test if files else original_folder(dataset, source)), None, True
+    if origin == "release" and (authors := authors_of(dataset, source)):
+        return authors.repo, None, True
+    if origin == "hub" and source.download:
+        remote = remote_files(source)
+        return remote[0].source, source.download.revision, all(file.here() for file in remote)
+    return None, None, False

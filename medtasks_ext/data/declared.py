@@ -307,25 +307,16 @@ def _answer_faults(answer: Config) -> Iterator[str]:
 
 def _jinja(spec: DatasetSpec) -> Iterator[tuple[str, str, bool]]:
     """(place, text, whether it is an expression) of all Jinja of a task file but that of `official`."""
-    prompt, rows, judge = spec.prompt, spec.rows, spec.judge
-    for name in ("instruction", "input", "cue", "target"):
-        yield f"prompt.{name}", getattr(prompt, name) or "", False
-    yield "prompt.messages", prompt.messages or "", True
+    rows, written = spec.rows, ("id", "input", "output")
     yield "rows.cluster", rows.cluster or "", True
-    for schema in rows.schemas:
-        place = rows.place_of(schema)
-        yield from ((f"{place}.fields.{name}", text, True) for name, text in schema.fields.items())
-        yield from ((f"{place}.{name}", getattr(schema, name) or "", True) for name in ("each", "where"))
-    for number, exclusion in enumerate(rows.exclude):
-        yield f"rows.exclude.{number}.when", exclusion.when, True
-    for number, original in enumerate(rows.original):
-        place = f"rows.original.{number}"
-        yield from ((f"{place}.fields.{name}", text, True) for name, text in original.fields.items())
-        yield f"{place}.where", original.where or "", True
-        for name in ("id", "input", "output"):
-            yield f"{place}.{name}", getattr(original, name) or "", False
-    if judge:
-        yield "judge.question", judge.question or "", False
-        yield from (
-            (f"judge.{name}", getattr(judge, name) or "", True) for name in ("points", "row_tags", "total")
-        )
+    parts: list[tuple[str, Any, tuple[str, ...], tuple[str, ...]]] = [
+        ("prompt", spec.prompt, ("instruction", "input", "cue", "target"), ("messages",)),
+        ("judge", spec.judge, ("question",), ("points", "row_tags", "total")),
+        *((rows.place_of(schema), schema, (), ("each", "where")) for schema in rows.schemas),
+        *((f"rows.exclude.{n}", item, (), ("when",)) for n, item in enumerate(rows.exclude)),
+        *((f"rows.original.{n}", item, written, ("where",)) for n, item in enumerate(rows.original)),
+    ]
+    for place, part, templates, expressions in parts:
+        for name in (*templates, *expressions) if part else ():
+            yield f"{place}.{name}", getattr(part, name) or "", name in expressions
+        yield from ((f"{place}.fields.{x}", text, True) for x, text in getattr(part, "fields", {}).items())

@@ -125,8 +125,8 @@ def local_rows(dataset: Dataset, asked: Documents | None) -> LocalRows:
     return _known[key]
 
 
-def pin(dataset: Dataset) -> list[str]:
-    """Write the lock of a dataset: what its public files hold now; returns what is new in it, a line each.
+def pin(dataset: Dataset) -> bool:
+    """Write the lock of a dataset, what its public files hold now; whether something is new in it.
 
     A file that is pinned has to be what it was. Git's hash of a file is replaced by the SHA-256 of the file
     that has it. What the task file pins itself is left to it. After a MedtasksError the lock is as it was.
@@ -134,7 +134,7 @@ def pin(dataset: Dataset) -> list[str]:
     source, before = source_of(dataset), dataset.lock or DataLock()
     download, database = source.download, source.database
     if download is None:
-        return []
+        return False
     if PACKAGE in dataset.folder.parents:
         what = "the installed tasks are replaced by updates"
         remedy = "pin in a clone of the repository, or in a folder of your own"
@@ -167,7 +167,7 @@ def pin(dataset: Dataset) -> list[str]:
     after = after.model_copy(update={"rows": rows})
     if after != before:
         write_text(dataset.folder / LOCK_FILE, after.text)
-    return _new(before, after)
+    return after != before
 
 
 def _commit(files: Mapping[str, RemoteFile]) -> str | None:
@@ -200,15 +200,3 @@ def _locked(file: RemoteFile, before: LockedFile | None, seen: Seen, revision: s
     if before and before.seen and locked.model_copy(update={"seen": before.seen}) == before:
         return before
     return locked
-
-
-def _new(before: DataLock, after: DataLock) -> list[str]:
-    lines = [f"revision: {after.revision}"] if after.revision != before.revision else []
-    lines += [
-        f"{name}: {file.digest}" for name, file in after.files.items() if before.files.get(name) != file
-    ]
-    if after.database and after.database != before.database:
-        lines.append(f"database: {after.database.digest}")
-    if after.rows and after.rows != before.rows:
-        lines.append(f"rows: {after.rows.test.n:,} to ask")
-    return lines

@@ -13,21 +13,7 @@ from jinja2 import meta, nodes
 
 from medtasks_ext.errors import MedtasksError, RowError, near, some
 from medtasks_ext.privacy import RowValueError, excerpt, what_happened
-from medtasks_ext.rows.files import blocks
-from medtasks_ext.rows.filters import (
-    as_entities,
-    as_letters,
-    as_text,
-    json_objects,
-    lettered,
-    masked,
-    option_letters,
-    picked,
-    question_and_options,
-    renamed,
-    spans,
-    split_options,
-)
+from medtasks_ext.rows.filters import FILTERS
 from medtasks_ext.rows.sandbox import NO_TEMPLATE, REFUSED, Declared
 
 if TYPE_CHECKING:
@@ -48,31 +34,6 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _int(value: Any) -> int:
-    """An integer; a fault for what is none, where Jinja has a silent 0."""
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        raise RowValueError(f"{excerpt(value)} is no integer") from None
-
-
-#: Filters that fields and templates of task files have besides Jinja's own.
-FILTERS: Mapping[str, Callable[..., Any]] = {
-    "as_entities": as_entities,
-    "as_letters": as_letters,
-    "as_text": as_text,
-    "blocks": blocks,
-    "int": _int,
-    "json_objects": json_objects,
-    "lettered": lettered,
-    "masked": masked,
-    "option_letters": option_letters,
-    "picked": picked,
-    "question_and_options": question_and_options,
-    "renamed": renamed,
-    "spans": spans,
-    "split_options": split_options,
-}
 _environment = Declared(
     FILTERS,
     undefined=jinja2.StrictUndefined,

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from string import ascii_uppercase
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import RowError
 from medtasks_ext.privacy import RowValueError, excerpt
+from medtasks_ext.rows.files import blocks
 
 if TYPE_CHECKING:
     from medtasks_ext.rows.row import ReadRow, Row
@@ -170,11 +171,11 @@ def lettered(options: list[str], labels: Sequence[str] = ascii_uppercase, mark: 
 
 def as_letters(indices: Any) -> str:
     """Indices into the options, counted from 0, as letters: [0, 2] is `AC`."""
+    places = range(len(ascii_uppercase))
     if not isinstance(indices, list) or not indices:
         raise RowValueError(f"{excerpt(indices)} is no list of indices into the options")
-    for index in indices:
-        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(ascii_uppercase):
-            raise RowValueError(f"{excerpt(index)} is no index into the options, counted from 0")
+    if wrong := [item for item in indices if type(item) is not int or item not in places]:
+        raise RowValueError(f"{excerpt(wrong[0])} is no index into the options, counted from 0")
     return "".join(sorted({ascii_uppercase[index] for index in indices}))
 
 
@@ -438,3 +439,30 @@ def _entity(item: Any, text: str) -> Row:
 def _lies_within(place: list[Any], text: str) -> bool:
     are_numbers = len(place) == 2 and all(isinstance(item, int) for item in place)
     return are_numbers and 0 <= place[0] < place[1] <= len(text)
+
+
+def _int(value: Any) -> int:
+    """An integer; a fault for what is none, where Jinja has a silent 0."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise RowValueError(f"{excerpt(value)} is no integer") from None
+
+
+_OWN: tuple[Callable[..., Any], ...] = (
+    as_entities,
+    as_letters,
+    as_text,
+    blocks,
+    json_objects,
+    lettered,
+    masked,
+    option_letters,
+    picked,
+    question_and_options,
+    renamed,
+    spans,
+    split_options,
+)
+#: Filters that fields and templates of task files have besides Jinja's own.
+FILTERS: Mapping[str, Callable[..., Any]] = {"int": _int, **{made.__name__: made for made in _OWN}}

@@ -113,15 +113,10 @@ def load_rows(dataset: Dataset, source: Source, origin: Origin) -> Rows:
 def _instruction(file: Path) -> str:
     check_regular(file)
     try:
-        text = file.read_bytes().decode("utf-8")
+        return file.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         what = f"cannot be read ({getattr(error, 'strerror', None) or 'not UTF-8 text'})"
         raise MedtasksError(what, where=file, remedy="save it as UTF-8") from None
-    if added := ["a byte-order mark"] * text.startswith("\ufeff") + ["CR LF line ends"] * ("\r" in text):
-        what = f"has {' and '.join(added)}: models would be asked another text than the suite's"
-        remedy = "save it as UTF-8 without a byte-order mark, with LF line ends"
-        raise MedtasksError(what, where=file, remedy=remedy)
-    return text.strip()
 
 
 def original_folder(dataset: Dataset, source: Source) -> Path | None:

@@ -53,8 +53,7 @@ def test_the_first_faults_are_named_by_file_row_and_column(medtasks, data_dir):
     assert f"{file}: test row 2 has no column label" in lines
     assert f"{file}: test row 4, column label holds 'C' (another value), expected one of: A, B" in lines
     empty = "column label holds nothing, expected one of: A, B"
-    places = ", ".join(f"test row {number}" for number in range(6, 11))
-    assert f"{file}: {empty}: 5 rows ({places})" in lines
+    assert f"{file}: {empty}: 5 rows (test rows 6, 7, 8, 9, 10)" in lines
     record = json.loads(medtasks("data", "check", data_dir, "--json").out)["datasets"][0]
     named = {(row, cause["column"]) for cause in record["causes"] for row in cause["rows"]}
     assert named == {(f"test row {number}", "label") for number in (2, 4, 6, 7, 8, 9, 10)}
@@ -157,25 +156,21 @@ def test_a_mistyped_name_is_not_passed_over(medtasks, data_dir, path, meant):
 
 def test_a_folder_with_nothing_in_it_is_no_success(medtasks, tmp_path, chip_ctc):
     (tmp_path / "empty").mkdir()
-    outcome = medtasks("data", "check", "empty")
-    assert outcome.code == 1 and "nothing was found there" in outcome.out
-    for below in ("bridge", "bridge/example"):
-        outcome = medtasks("data", "check", chip_ctc / below)
-        assert outcome.code == 1 and f"check {chip_ctc} " in outcome.out
+    for folder in ("empty", chip_ctc / "bridge", chip_ctc / "bridge/example"):
+        outcome = medtasks("data", "check", folder)
+        assert outcome.code == 1 and "nothing was found there: a data folder holds bridge/" in outcome.out
 
 
 @pytest.mark.parametrize(
-    ("argument", "what", "remedy"),
+    ("argument", "what"),
     [
-        ("bridge_chip_ctc", "expected a folder, got the name of a dataset", "which holds bridge/chip_ctc/"),
-        ("{data}/bridge/CHIP-CTC.SFT.json", "expected a folder, got a file", "medtasks data check {data}"),
-        ("{data}/bridge/chip_ctc", "no such folder", "medtasks data check {data}"),
+        ("bridge_chip_ctc", "no such folder"),
+        ("{data}/bridge/CHIP-CTC.SFT.json", "expected a folder, got a file"),
     ],
 )
-def test_what_is_given_in_place_of_the_data_folder_is_told(medtasks, chip_ctc, argument, what, remedy):
+def test_what_is_given_in_place_of_the_data_folder_is_told(medtasks, chip_ctc, argument, what):
     outcome = medtasks("data", "check", argument.format(data=chip_ctc))
-    assert outcome.code != 0 and what in outcome.err
-    assert outcome.err.rstrip().endswith(remedy.format(data=chip_ctc))
+    assert outcome.code != 0 and what in outcome.err and "name your data folder" in outcome.err
 
 
 def run(medtasks, out, *flags, task=HOSPICE):

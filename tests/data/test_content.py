@@ -116,7 +116,7 @@ def test_a_corrupted_file_is_a_fault(tmp_path, dataset, what, damage):
 def test_bundled_rows_have_no_fault(name):
     dataset = TASKS.datasets[name]
     content = ContentCheck(dataset)
-    found = check_rows(dataset, "sample", None, content.look)
+    found = check_rows(dataset, "sample", content.look)
     assert not found.faults and not content.faults()
 
 
@@ -152,7 +152,7 @@ def test_real_rows_have_no_fault_of_content(dataset, source, name, data_dir):
     target.parent.mkdir(parents=True)
     target.write_bytes((REAL / source).read_bytes())
     content = ContentCheck(TASKS.dataset(dataset))
-    check_rows(TASKS.dataset(dataset), "local", None, content.look)
+    check_rows(TASKS.dataset(dataset), "local", content.look)
     assert content.n and not content.faults()
 
 
@@ -167,4 +167,4 @@ def test_real_rows_have_no_fault_of_content(dataset, source, name, data_dir):
 )
 def test_gold_answers_that_hold_nothing_in_all_rows_are_a_fault(tmp_path, dataset, column, said, cell):
     found = put(tmp_path, dataset, [{**row, column: cell} for row in sample(dataset, "test")])
-    assert found.faults and said in found.causes[0].what
+    assert found.faults and said in found.record["causes"][0]["cause"]

@@ -217,16 +217,13 @@ def test_rows_of_a_file_carry_one_instruction(data_dir, released):
     assert document.loaded.record["instruction"] == "own"
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [(b"\xef\xbb\xbfName it.", "a byte-order mark"), (b"Name it.\r\nThen stop.", "CR LF line ends")],
-)
-def test_an_instruction_file_holds_what_models_see(data_dir, content, said):
+@pytest.mark.parametrize("content", [b"\xef\xbb\xbfName it.\r\nThen stop.", b"Name it.\nThen stop.\n"])
+def test_an_instruction_file_holds_what_models_see(data_dir, content):
     official_rows(data_dir, ["Name it."])
     (data_dir / "bridge/chip_ctc").mkdir()
     (data_dir / "bridge/chip_ctc/instruction.txt").write_bytes(content)
-    with pytest.raises(MedtasksError, match=rf"instruction.txt(.|\n)*{said}(.|\n)*save it as UTF-8"):
-        load_documents(registry().dataset("bridge/chip_ctc"), cot=False)
+    (document, *_) = load_documents(registry().dataset("bridge/chip_ctc"), cot=False)["test"]
+    assert document["system"] == "Name it.\nThen stop."
 
 
 def release(data_dir: Path, instructions: list[str]) -> Path:
