@@ -44,7 +44,7 @@ def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = beside(path)
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         with part.open("xb") as file:
             try:
                 yield file
@@ -124,11 +124,6 @@ def sync_folder(folder: Path) -> None:
 
 def cannot_write(path: Path | str, error: OSError, remedy: str = _REMEDY) -> MedtasksError:
     return MedtasksError(f"cannot be written ({error.strerror or error})", where=path, remedy=remedy)
-
-
-def beside(path: Path) -> Path:
-    """A place of its own for what is made before it takes a place; no other process has the name."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
 
 def is_private(folder: Path) -> bool:

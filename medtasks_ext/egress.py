@@ -76,7 +76,7 @@ class AskedServer:
 
     @property
     def uses_proxy(self) -> bool:
-        """None carries requests to this machine or to trusted hosts. Over http a proxy reads them."""
+        """Over http a proxy reads what it carries."""
         return self.way is Permission.OPEN_ONLY or (self.way is Permission.ALLOWED and self.encrypted)
 
     def permits(self, text: Text) -> bool:
@@ -147,8 +147,7 @@ class Egress:
 def hold(place: AskedServer, egress: Egress) -> None:
     """Have clients of other packages ask a server in the way that its permission covers, from now on.
 
-    They take no proxy of the environment where none may carry the text, and where the permission rests on
-    addresses, they connect to such addresses alone: a name may have another one by then.
+    No proxy where none may carry the text; where the permission rests on addresses, such addresses alone.
     """
     if not place.uses_proxy:
         for name in ("NO_PROXY", "no_proxy"):
@@ -198,7 +197,7 @@ def is_loopback(url: str) -> bool:
     except MedtasksError:
         return False
     address = _address(host)
-    return address.is_loopback if address else host == "localhost" or host.endswith(".localhost")
+    return address.is_loopback if address else f".{host}".endswith(".localhost")
 
 
 @lru_cache(maxsize=1024)  # each request asks for the other end of its connection
@@ -223,17 +222,13 @@ def _addresses(host: str) -> list[str]:
 def _allowed_host(given: str) -> str:
     host = given.strip().lower().rstrip(".")
     bare = host.removeprefix("[").removesuffix("]")
-    if _address(bare):
+    if _address(bare) or _NAME.fullmatch(host):
         return bare
-    if not _NAME.fullmatch(host):
-        try:
-            named = host_of(given if "//" in given else f"//{given}")
-        except MedtasksError:
-            named = ""
-        what = f"{given!r} is not the name of a host"
-        remedy = f"write --allow-host {named}" if named else "write a name such as api.openai.com"
-        raise MedtasksError(what, where="--allow-host", remedy=remedy)
-    return host
+    try:
+        remedy = f"write --allow-host {host_of(given if '//' in given else f'//{given}')}"
+    except MedtasksError:
+        remedy = "write a name such as api.openai.com"
+    raise MedtasksError(f"{given!r} is not the name of a host", where="--allow-host", remedy=remedy)
 
 
 #: Models of lm-eval that run vLLM in this process.

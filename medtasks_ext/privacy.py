@@ -1,7 +1,6 @@
-"""What messages say of rows: rows hold patients' texts, and messages end up in logs and screenshots.
+"""What messages say of rows, which hold patients' texts: the kind of a value, not the value.
 
-A message names file, row and column, and says what kind of value it found there. It quotes the value
-only where rows are public (a download, the bundled samples) or `$MEDTASKS_SHOW_TEXT` is set.
+It is quoted only where rows are public (a download, the bundled samples) or `$MEDTASKS_SHOW_TEXT` is set.
 """
 
 from __future__ import annotations
@@ -54,16 +53,13 @@ def excerpt(value: object, length: int = 40) -> str:
     """A value of a row as a message shows it: its beginning where that is allowed, else its kind and size."""
     if shows_text():
         return repr(value[:length]) if isinstance(value, str) else repr(value)[:length]
-    if value is None or isinstance(value, bool):
-        return "<null>" if value is None else "<true or false>"
-    if isinstance(value, int | float):
-        return "<a number>"
     if isinstance(value, str):
         size = "1 character" if len(value) == 1 else f"{len(value)} characters"
         return f"<text of {size}>" if value.strip() else "<blank text>"
     if isinstance(value, list | dict):
         return f"<{'list' if isinstance(value, list) else 'object'} of {len(value)}>"
-    return f"<{type(value).__name__}>"
+    kinds = {type(None): "null", bool: "true or false", int: "a number", float: "a number"}
+    return f"<{kinds.get(type(value), type(value).__name__)}>"
 
 
 def describe_columns(columns: Collection[str], wanted: Collection[str]) -> str:

@@ -83,9 +83,8 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
         return [plain(";".join(map(str, values or ()))) for values in column.to_pylist()]
     if column.type != pa.string():
         return list(column.to_pylist())
-    words = column.combine_chunks().dictionary_encode()
-    cells = [plain(word) for word in words.dictionary.to_pylist()]
-    return [None if place is None else cells[place] for place in words.indices.to_pylist()]
+    shown = {word: plain(word) for word in column.unique().to_pylist()}
+    return [shown[word] for word in column.to_pylist()]
 
 
 def write_csv(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:

@@ -132,22 +132,20 @@ class MedicalTask(ConfigurableTask):
 
     @staticmethod
     def _check(config: Mapping[str, Any], source: Path) -> None:
-        def refused(what: str, remedy: str) -> MedtasksError:
-            return MedtasksError(what, where=source, remedy=remedy)
-
         known = {item.name for item in fields(TaskConfig)} - {*OTHER_ROWS} | {*OWN_KEYS, "class"}
+        faults = list(unsafe_keys(config))
         if unknown := [key for key in config if key not in known]:
             what = f"{unknown[0]}: unknown key{near(unknown[0], known)}"
-            raise refused(what, "tasks/README.md lists the keys of a task file")
-        for what, remedy in unsafe_keys(config):
-            raise refused(what, remedy)
+            faults.insert(0, (what, "tasks/README.md lists the keys of a task file"))
         for key in ("dataset", "prompt", "answer"):  # `rows` may follow from the suite
             if key not in config:
-                raise refused(f"{key}: missing key", "state the key whole, or `include:` a file that does")
-        if "version" not in config["metadata"]:
-            raise refused("metadata.version: missing key", "write N-X, for example 1-A")
+                faults.append((f"{key}: missing key", "state the key whole, or `include:` a file that does"))
+        if "version" not in (config.get("metadata") or ()):
+            faults.append(("metadata.version: missing key", "write N-X, for example 1-A"))
         if config.get("strategy", "zero_shot") not in list(_SHOTS):  # what is said may be no name
-            raise refused(f"strategy is {config['strategy']!r}", f"use {', '.join(_SHOTS)}")
+            faults.append((f"strategy is {config['strategy']!r}", f"use {', '.join(_SHOTS)}"))
+        for what, remedy in faults[:1]:
+            raise MedtasksError(what, where=source, remedy=remedy)
 
     @cached_property
     def _answers(self) -> AnswerFormat:
@@ -227,9 +225,9 @@ class MedicalTask(ConfigurableTask):
         return ""
 
     def _likelihoods(self, document: Document, results: Any) -> Any:
-        place = self._right_answer(document)
-        gold = place if isinstance(place, int) else None
-        return likelihood.process_results(document, results, self._answers.possible(document) or (), gold)
+        right, options = self._right_answer(document), self._answers.possible(document) or ()
+        gold = right if isinstance(right, int) else None
+        return likelihood.process_results(document, results, options, gold)
 
     def process_results(self, doc: Document, results: Any) -> Any:
         """The metrics of a document; plain lm_eval counts some, and its samples hold the others."""

@@ -210,7 +210,7 @@ def make_models(recorder: Recorder) -> None:
     recorder.call(
         "made.shot",
         "run",
-        "--model nearest-shot --tasks",
+        "--model random-label --tasks",
         names(*FEW),
         *few[:2],
         "--output_path shot",

@@ -30,7 +30,7 @@ from medtasks_ext.registry.build import check
 from medtasks_ext.registry.folders import add_own_folder, built_folder, bundled_configs, find_config
 from medtasks_ext.registry.strategies import LIKELIHOOD_SUFFIX
 from medtasks_ext.results.prices import price_of
-from medtasks_ext.runs.settings import note_secrets
+from medtasks_ext.runs.settings import dropped_secrets
 from medtasks_ext.strict import Config, read_yaml
 from medtasks_ext.version import install_words
 
@@ -113,7 +113,7 @@ def lm_eval_config(
     except (ValueError, TypeError, FileNotFoundError) as error:
         raise MedtasksError(str(error), where=parser.prog, remedy=remedy) from None
     for settings in (config.model_args, config.gen_kwargs, config.metadata):
-        note_secrets(settings)
+        dropped_secrets(settings)
     if config.model not in (types := sorted(model_registry.keys())):
         near_types = get_close_matches(config.model, types, n=3)
         remedy = (

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Tasks that are named one by one.
 _NAMED = 5
 #: Models that nobody publishes a card of.
-_BUILT_IN = ("oracle", "random-label", "nearest-shot")
+_BUILT_IN = ("oracle", "random-label")
 #: The jury of answers whose suite names none.
 _JURY = "local"
 #: Tasks that a call left without a score.

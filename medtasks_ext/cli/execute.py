@@ -317,8 +317,6 @@ class RunCall:
             run.save()
         for warning in found.warnings:
             say(f"preflight: ! {warning}")
-        if found.warnings and found.end:
-            say(f"  the response ends: {found.end}")
 
     def _rounds(self, design: Design) -> MedtasksError | None:
         run, number, again = self.run, 0, True

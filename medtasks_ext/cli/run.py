@@ -47,7 +47,7 @@ an empty answer, and prompts longer than the context are reported then, and agai
   --from-batch FILE … take their answers from files of results and errors, in any order
   --prompts WORDS     official (the suite's own), own (ours), or auto: official where they are available
 
-Built-in models: oracle (answers with the gold), random-label, nearest-shot.
+Built-in models: oracle (answers with the gold), random-label.
 Without --output_path the run goes to runs/MODEL.
 """
 #: The usual way to ask: the model writes its answer.

@@ -143,6 +143,6 @@ def agreement_frame(figures: Sequence[Figure]) -> pa.Table:
 
 def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
     """As `judgements/agreement.json` and `.csv` of a run."""
-    frame, path = agreement_frame(figures), RunFolder(folder).agreement_file
+    frame, path = agreement_frame(figures), RunFolder(folder).judgements / "agreement.json"
     write_json(path, records(frame))
     write_text(path.with_suffix(".csv"), "".join(csv_lines(frame)))

@@ -1,4 +1,4 @@
-"""Models that answer without a model: the gold, another document's gold, the nearest exemplar's gold.
+"""Models that answer without a model: the gold, or another document's gold.
 
 Importing this package registers them with lm-eval.
 """
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.harness import LM, register_model
 from medtasks_ext.process import SEED
-from medtasks_ext.prompts.documents import shown
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance
@@ -51,10 +50,7 @@ class Baseline(LM):
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> Any:
         raise NotImplementedError("the built-in baselines generate text only")
 
-    @property
-    def tokenizer_name(self) -> str:
-        """There is no tokenizer; lm-eval asks for a name."""
-        return "none"
+    tokenizer_name = "none"  # lm-eval asks for a name
 
     def apply_chat_template(
         self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
@@ -79,8 +75,7 @@ class Oracle(Baseline):
     """Answers with the gold: the ceiling of every metric."""
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
-        target: str = request.doc["target"]
-        return target
+        return str(request.doc["target"])
 
 
 @register_model("random-label")
@@ -90,26 +85,3 @@ class RandomLabel(Baseline):
     def answer(self, request: Instance, requests: list[Instance]) -> str:
         targets: list[str] = request.doc.loaded.targets
         return random.Random(f"{SEED} {request.doc['id']} {request.doc.get('trial')}").choice(targets)
-
-
-@register_model("nearest-shot")
-class NearestShot(Baseline):
-    """Answers with the gold of the most similar few-shot row: a baseline that reads the input."""
-
-    def answer(self, request: Instance, requests: list[Instance]) -> str:
-        """The gold answer of the pool row with the largest share of common character pairs."""
-        shots = request.doc.loaded.shots
-        if not shots:
-            return ""
-        own = _pairs(shown(request.doc))
-
-        def share(shot: Any) -> float:
-            other = _pairs(shown(shot))
-            return 2 * len(own & other) / (len(own) + len(other) or 1)
-
-        target: str = max(shots, key=share)["target"]
-        return target
-
-
-def _pairs(text: str) -> set[str]:
-    return {text[i : i + 2] for i in range(len(text) - 1)}

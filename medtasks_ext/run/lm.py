@@ -26,7 +26,7 @@ from medtasks_ext.models import Baseline
 from medtasks_ext.run.asker import Asker, is_sampled, prompt_of, request_of, text_of
 from medtasks_ext.run.store import Answers, key_of
 from medtasks_ext.runs.manifest import Identity, identity_of
-from medtasks_ext.runs.settings import note_secrets
+from medtasks_ext.runs.settings import dropped_secrets
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance
@@ -215,7 +215,7 @@ class _Remembered(Remembering):
         folder, of = Path(run), self.of
         if of == "api":
             of = _CHAT if "/chat/" in str(arguments.get("base_url")) else _TEXT
-        note_secrets(arguments)
+        dropped_secrets(arguments)
         started = int(os.environ.get("WORLD_SIZE", "1"))
         loads = started == 1 or "HFLM" in {kind.__name__ for kind in get_model(of).__mro__}
         loaded = load_model(of, arguments, extra, say=print) if loads else None

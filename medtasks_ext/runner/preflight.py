@@ -1,8 +1,6 @@
 """Before a run: one real answer is looked at, and all prompts are held against the context.
 
-Wrong settings of a model show in its first answer. They are said in words before GPU hours are spent on
-them; what is said are warnings, since a base model or a long answer may be meant. Only where nothing
-could be answered the run is refused.
+What is said are warnings, since a base model or a long answer may be meant.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from medtasks_ext.answers.reasoning import reasoning_of, traces
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, Outcome, Request
 from medtasks_ext.engines.lm import readable
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.privacy import excerpt, public_rows, shows_text
+from medtasks_ext.privacy import public_rows
 from medtasks_ext.prompts.documents import shown
 from medtasks_ext.prompts.fit import tokenizer_of
 from medtasks_ext.run.asker import Asker, Job
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 ENOUGH = 1024
 #: Long inputs of a task that are tokenised; of more, they are drawn evenly and counts scaled.
 COUNTED = 1000
-_SHOWN = 160  # characters of a response
 
 #: What stands between turns in some template, or in a conversation written out.
 _ROLE_MARKERS = re.compile(
@@ -51,7 +48,6 @@ class Preflight(NamedTuple):
 
     summary: str  # what was asked, and what came back; empty where no response did: the next call asks again
     warnings: list[str]  # each with its remedy
-    end: str = ""  # of the response, where messages may quote its row
 
 
 def check_chat_template(model: LM, settings: Settings) -> None:
@@ -106,9 +102,7 @@ def preflight(
     The answer may take `ENOUGH` tokens. Where that is the whole budget, or the model is an endpoint, which
     may charge, the request is the run's own, and its response is stored as the run stores it.
 
-    `run`: its folder, open. `engine`: that answers with it. `places`: task -> places of the documents to ask.
-    `charge`: what requests cost; None where they cost nothing, or nobody knows. `budget`: of the money that
-    they may cost.
+    `places`: task -> places of the documents to ask. `charge`: what requests cost; None where nobody knows.
     """
     engine.check(text_of(task) for name, task in tasks.items() if places[name])
     warnings, tokenizer, count = list[str](), tokenizer_of(model), None
@@ -124,7 +118,7 @@ def preflight(
     name = next(name for name in tasks if places[name])
     task, place = tasks[name], places[name][0]
     asked = RequestBuilder(model, task, settings, run.manifest.identity.digest).build(place)
-    most, public = _budget(task), loaded_record(task)["origin"] != "local"
+    most = _budget(task)
     outcome: Outcome | None = run.answers.known([asked.key]).get(asked.key)
     # an endpoint may charge for each answer, and of options nothing is written
     whole = outcome is not None or isinstance(getattr(model, "base_url", None), str) or bool(asked.options)
@@ -133,7 +127,7 @@ def preflight(
         question = _FirstQuestion(engine, run.answers, budget, charge)
         question.own = limit == most
         short = replace(asked, settings={**asked.settings, "max_gen_toks": limit})
-        with public_rows(public):
+        with public_rows(loaded_record(task)["origin"] != "local"):
             outcome = question.outcome_of(asked if question.own else short)
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
@@ -157,10 +151,7 @@ def preflight(
         if not cut:
             valid = Reader(task).valid(task.eval_docs[place], response)
             sizes.append("an answer could be read" if valid else "no answer could be read")
-    with public_rows(public):
-        text = response.strip()
-        end = excerpt(text[-_SHOWN:], _SHOWN) if text and shows_text() else ""
-    return Preflight(f"one question of {name}: {', '.join(sizes) or 'answered'}", warnings, end)
+    return Preflight(f"one question of {name}: {', '.join(sizes) or 'answered'}", warnings)
 
 
 # ---------------------------------------------------------------------- the first answer
@@ -279,8 +270,9 @@ def _too_long(
         )
     most = max(long, key=lambda name: long[name])
     worst = f"(most: {most}, {long[most][0]:,} of {len(places[most]):,})"
-    lost = f"{about}{fewer:,} of {n:,} prompts do not fit {left} {worst}"
-    return [f"{lost}: {about}{cut:,} will lose a part of their input, the others examples"] if fewer else []
+    lose = f"examples, {cut:,} of them a part of their input, too" if cut < fewer else "a part of their input"
+    said = f"{about}{fewer:,} of {n:,} prompts do not fit {left}, and will lose {lose} {worst}"
+    return [said] if fewer else []
 
 
 def _budget(task: Task) -> int:

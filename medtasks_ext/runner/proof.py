@@ -1,10 +1,8 @@
 """What proves that prompts and scores stay the same: `tasks.lock`.
 
-For each sample row the lock holds two short hashes: of the row, with the answer that stands for a wrong one,
-and of its prompts. For each dataset it holds one more: of how the replies of `replies.yaml` to its first row
-are read and scored. Where a row is in the lock and still the same, so must its prompts be, and readings and
-scores where the replies are the same, too; or the `N` of the task's version `N-X` must be higher. New rows,
-replies, datasets and metrics are no change.
+The lock holds hashes of each sample row and of its prompts, and one of how the replies of `replies.yaml` to a
+dataset's first row are read and scored. What a row or reply had, it must still have, or the `N` of the task's
+version `N-X` must be higher. New rows, replies, datasets and metrics are no change.
 """
 
 from __future__ import annotations

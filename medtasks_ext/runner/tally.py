@@ -1,7 +1,4 @@
-"""How far a run is: what came, how fast, what it cost, and how many answers can be read.
-
-What the outcomes say is said while there is time to stop: that answers are worth nothing (cut at the budget,
-empty, unreadable), and what fails every request.
+"""How far a run is, and what its outcomes say while there is time to stop.
 
 An outcome must cost microseconds here: thousands come in a second, and the thread that counts them shares the
 interpreter with the engine's loop. Answers are therefore read in samples, within a share of the time.
@@ -18,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 
 if TYPE_CHECKING:
     from medtasks_ext.engines import Request
@@ -29,10 +26,9 @@ if TYPE_CHECKING:
 READ_ALWAYS, READ_FIRST, READ_EVERY = 20, 100, 10
 #: Share of the time that reading may take, after its first second.
 READING_SHARE, READING_GRACE = 0.02, 1.0
-#: Seconds over which the rate is taken that the time left follows from, and the rate that is shown as of now.
-RATE_SECONDS, NOW_SECONDS = 600.0, 60.0
-#: Seconds between two moments at least.
-_STEP = 1.0
+#: Seconds over which the rate is taken that the time left follows from, and the rate that is shown as of now;
+#: between two moments at least.
+RATE_SECONDS, NOW_SECONDS, _STEP = 600.0, 60.0, 1.0
 
 
 @dataclass(slots=True)
@@ -67,9 +63,7 @@ class Speed:
 
 
 class Tally:
-    """Counts the outcomes of this process, and shows nothing.
-
-    One thread at a time may call.
+    """Counts the outcomes of this process, and shows nothing. One thread at a time may call.
 
     `asked`: task -> requests that this process has for it. `readers`: task -> what reads its answers, where
     they can be read. `budget`: that they are paid from, where somebody charges and the price is known.
@@ -204,13 +198,12 @@ class Tally:
         """At the rate of the last minutes; None before the first outcome, 0 at the end.
 
         What was stored before took no time, and a model answers in batches, so neither it nor the time since
-        the last outcome says how fast the model is. Long answers are asked for first, so the first hours say
-        little of the last one.
+        the last outcome says how fast the model is.
         """
         left = max(0, self.asked - self.done)
+        at, outcomes, _ = self._moments[0]
         if not self._outcomes:
             return None if left else 0.0
-        at, outcomes, _ = self._moments[0]
         return left * (self._last - at) / (self._outcomes - outcomes)
 
     def speed(self) -> Speed | None:
@@ -256,7 +249,7 @@ class StopRule:
 
     @classmethod
     def parse(cls, text: str) -> StopRule:
-        """A rule as a user writes it, such as `unreadable>50%`."""
+        """A rule as a user writes it."""
         match = _RULE.fullmatch(text.strip())
         if not match or match[1] not in STOP_WORDS or float(match[2]) >= 100:
             remedy = f"write {', '.join(STOP_WORDS)} and a share below 100 %: --stop-if 'unreadable>50%'"
@@ -274,13 +267,10 @@ class StopRule:
 
 
 class Alarms:
-    """Says once per task and kind that most answers are worth nothing, and at the end what stayed so.
-
-    `chat_template`: whether one is applied.
-    """
+    """Says once per task and kind that most answers are worth nothing, and at the end what stayed so."""
 
     def __init__(self, *, chat_template: bool) -> None:
-        self._chat_template = chat_template
+        self._chat_template = chat_template  # whether one is applied
         self._said: dict[Kind, dict[str, TaskTally]] = defaultdict(dict)
 
     def look(self, task: TaskTally, request: Request) -> str | None:
@@ -343,8 +333,7 @@ def _figures(task: TaskTally) -> dict[Kind, tuple[int, int]]:
 
 def _named(tasks: dict[str, float]) -> str:
     worst = sorted(tasks, key=lambda name: (-tasks[name], name))
-    shown, more = ", ".join(worst[:SINGLY]), len(worst) - SINGLY
-    return f"{shown} and {more} more task{'s' if more > 1 else ''}" if more > 0 else shown
+    return some(worst, SINGLY)
 
 
 #: Requests in a row that must fail for one cause before it is taken for the cause of all.

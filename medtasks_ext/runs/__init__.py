@@ -13,16 +13,9 @@ RUN/.writing.lock          the process that writes to the folder
 
 What is promised:
 
-- A killed run loses only what was under way: lines are on the disk within a second, and the same command
-  asks for the rest.
-- One process writes. On one machine only the lock of a dead process is taken over; that of another machine
-  after a minute without a sign of life.
-- An answer is never attributed to another model: the key of a request holds model, revision, adapter,
-  quantisation, template, wording, decoding, context.
-- A change of a file shows: a line of outcomes holds a hash of itself, and every file stands in
-  `sha256sums.txt`.
+- A killed run loses only what was under way: the same command asks for the rest.
+- One process writes. The lock of a dead process is taken over; that of another machine after a minute.
+- An answer is never attributed to another model: the key of a request holds all that can change it.
+- A change of a file shows, unless the hashes were made anew as well: then only a copy tells.
 - Files that are not open are their owner's alone (0700, 0600). No file holds a key or password.
-
-Every command that reads a folder names what somebody changed there, unless the hashes were made anew as well:
-then only a copy that somebody kept tells.
 """

@@ -2,8 +2,6 @@
 
 What is asked is complete before the first request, what was seen after the last answer. None stands for what
 nobody recorded. `results.conditions` decides what may stand beside what.
-
-Whether the model that answered is the one that was asked for is told by the names that servers give it.
 """
 
 from __future__ import annotations

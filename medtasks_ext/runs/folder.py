@@ -1,9 +1,7 @@
 """Where things lie in a run's folder, and what each file there held when the last call ended.
 
-`RUN/sha256sums.txt` has the form of `sha256sum`. A call takes the file away when it begins and writes it when
-it ends: a folder without it is interrupted. What somebody changed before a call, and the call did not write
-anew, keeps the hash that it had, so that the change shows ever after. Whoever changes a folder can write this
-file, too.
+A call takes `RUN/sha256sums.txt` away when it begins and writes it when it ends: a folder without it is
+interrupted. What somebody changed before a call, and the call did not write anew, keeps the hash that it had.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.rows.remote import sha256_of
 from medtasks_ext.runs.manifest import FILE
-from medtasks_ext.runs.records import read_results, records_of, samples_beside
+from medtasks_ext.runs.records import names_in, read_results, record_of, samples_beside
 
 if TYPE_CHECKING:
     from medtasks_ext.runs.records import TaskRecord
@@ -75,13 +73,10 @@ class RunFolder:
         """Scores that judges gave the documents of a task."""
         return self.judgements / f"{task}.json"
 
-    @property
-    def agreement_file(self) -> Path:
-        return self.judgements / "agreement.json"
-
     def read_tasks(self) -> dict[str, TaskRecord]:
         """The results of the finished tasks; MedtasksError where the file is damaged."""
-        return records_of(read_results(self.results_file)) if self.results_file.is_file() else {}
+        content = read_results(self.results_file) if self.results_file.is_file() else {}
+        return {name: record_of(content, name) for name in names_in(content)} if content else {}
 
 
 SUMS = "sha256sums.txt"

@@ -1,9 +1,7 @@
-"""What the files of a run hold, which plain `lm_eval --log_samples` writes alike: samples, and
-`results_DATE.json`.
+"""What the files of a run hold, which plain `lm_eval --log_samples` writes alike: samples, and results.
 
 A run adds one key to the results, `medtasks`: what it knows of each task besides (`tasks`), conditions of
-tasks that are asked and not yet scored among it, and the scores of groups whose mean lm-eval does not know
-(`groups`).
+tasks that are asked and not yet scored among it, and the scores of groups (`groups`).
 """
 
 from __future__ import annotations
@@ -122,10 +120,6 @@ def read_results(path: Path) -> Json:
 
 def names_in(content: Json) -> list[str]:
     return [name for name in content["configs"] if name in content["results"]]
-
-
-def records_of(content: Json) -> dict[str, TaskRecord]:
-    return {name: record_of(content, name) for name in names_in(content)}
 
 
 def record_of(content: Json, name: str) -> TaskRecord:

@@ -1,11 +1,7 @@
 """Every setting that can reach an engine, and what it can do to a score: `settings.yaml` is the one list.
 
-Keys of generation (vLLM's `SamplingParams`, `GenerationConfig` of transformers, chat requests), arguments of
-models and of engines, flags of lm-eval, and what a chat template is given. A key that no line names is taken
-to move a score.
-
-Values that say how to log in are taken out before anything is recorded: those of names such as `api_key`,
-`auth_token`, `password`, `header`, and user info and query of addresses, wherever they stand.
+A key that no line names is taken to move a score. Values that say how to log in are taken out before anything
+is recorded: those of names such as `api_key`, and user info and query of addresses.
 """
 
 from __future__ import annotations
@@ -133,31 +129,27 @@ def is_secret(name: str) -> bool:
     return any(part.lower() in _WORDS for part in _SPLIT.split(name)) and name not in _KNOWN
 
 
-def note_secrets(content: Any, name: str = "") -> None:
-    """Remember the values of secrets at any depth, so that nothing that is written or printed shows one."""
-    if name and is_secret(name):
-        note(content)
-    elif isinstance(content, dict):
-        for key, value in content.items():
-            note_secrets(value, str(key))
-    elif isinstance(content, list | tuple):
-        for value in content:
-            note_secrets(value)
-    elif isinstance(content, str):
-        for url in _URL.findall(content):  # which may hold user info, and keys in its query
-            with suppress(ValueError):
-                parts = urlsplit(url)
-                note(parts.username, parts.password, *(value for _, value in parse_qsl(parts.query)))
-
-
 def dropped_secrets(content: Any, *, fields: bool = False) -> Any:
-    """The same content without secrets, at any depth: what can be compared between runs."""
+    """The same content without secrets, at any depth, and nothing that is written later shows one of them."""
     if isinstance(content, dict):
-        kept = ((key, value) for key, value in content.items() if fields or not is_secret(str(key)))
-        return {key: dropped_secrets(value, fields=key == "properties") for key, value in kept}
+        kept = {}
+        for key, value in content.items():
+            if fields or not is_secret(str(key)):
+                kept[key] = dropped_secrets(value, fields=key == "properties")
+            else:
+                note(value)
+        return kept
     if isinstance(content, list | tuple):
         return [dropped_secrets(value) for value in content]
-    return _URL.sub(lambda found: shown_url(found[0]), content) if isinstance(content, str) else content
+    return _URL.sub(_without_login, content) if isinstance(content, str) else content
+
+
+def _without_login(found: re.Match[str]) -> str:
+    """An address, which may hold user info, and keys in its query."""
+    with suppress(ValueError):
+        parts = urlsplit(found[0])
+        note(parts.username, parts.password, *(value for _, value in parse_qsl(parts.query)))
+    return shown_url(found[0])
 
 
 def without_login(config: Config) -> Config:
