@@ -37,11 +37,7 @@ def _check_place(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path, *, remedy: str = _REMEDY) -> Iterator[BinaryIO]:
-    """Write a file so that a reader, or a crash, sees the old content or the new, never a part.
-
-    The content goes to a file of its own name beside the place, is brought to the disk, and takes the place.
-    Where the body raises, the old content stays.
-    """
+    """Write a file so that a reader, or a crash, sees the old content or the new, never a part."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")

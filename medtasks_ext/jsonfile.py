@@ -39,10 +39,7 @@ def _no_constant(name: str) -> Any:
 
 
 def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
-    """Read JSON that somebody else wrote: a server, a judge, the maker of a data set.
-
-    `strict`: refuse an object that has a key twice, and `NaN` and `Infinity`, which are no JSON.
-    """
+    """Read JSON that somebody else wrote; `strict`: without doubled keys, `NaN` and `Infinity`."""
     if len(content) > MAX_SIZE:
         raise JsonError(f"more than {MAX_SIZE >> 20:,} MB")
     try:

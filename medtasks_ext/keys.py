@@ -65,10 +65,7 @@ class Keys:
 
 
 def host_of(url: str) -> str:
-    """The host of an address, in lower case: a name without a dot at its end, or an address without brackets.
-
-    Clients read odd spellings in ways of their own (`%2e`, a backslash): such a host is refused.
-    """
+    """The host of an address, in lower case. What clients read in ways of their own (`%2e`) is refused."""
     try:
         server = urlsplit(url).netloc if url.isascii() and url.isprintable() and " " not in url else ""
     except ValueError:

@@ -30,7 +30,7 @@ else:
 Config: TypeAlias = dict[str, Any]
 #: Bytes of a file, values in it (aliases count each time), keys of a mapping with merges, levels.
 _BYTES, _VALUES, _MERGED, _DEPTH = 8 << 20, 1_000_000, 10_000, 100
-#: Characters of a number, since 1:59:59 is a number to base 60; files that are read for one.
+#: Characters of a number, whose value takes their square to work out; files that are read for one.
 _DIGITS, _INCLUDES = 300, 20
 
 
@@ -38,7 +38,6 @@ class _Loader(_Base):
     """Safe YAML that keeps `!function` references as strings, and refuses a key that is given twice."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        """The mapping; PyYAML would take the last of two equal keys without a word."""
         seen: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
@@ -47,13 +46,11 @@ class _Loader(_Base):
         return super().construct_mapping(node, deep=deep)
 
     def flatten_mapping(self, node: Any) -> None:
-        """Put what `<<` names in its place; a file whose merges double each other is refused."""
         super().flatten_mapping(node)
         if len(node.value) > _MERGED:
             raise _refused("too many keys", node)
 
     def construct_scalar(self, node: Any) -> Any:
-        """The text; the value of a number takes the square of its length to work out."""
         if node.tag.endswith((":int", ":float")) and len(node.value) > _DIGITS:
             raise _refused(f"a number of more than {_DIGITS} characters", node)
         return super().construct_scalar(node)

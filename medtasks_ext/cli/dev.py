@@ -99,10 +99,9 @@ def _print(dataset: Dataset, checks: list[Check], *, every: bool) -> None:
 
 
 def _chosen(names: list[str]) -> list[Dataset]:
-    tasks = registry()
-    unreadable, chosen = list(map(Dataset, tasks.broken)), list[Dataset]()
+    tasks, chosen = registry(), list[Dataset]()
     for name in names:
-        folder, broken = Path(name), [item for item in unreadable if name in item.called]
+        folder, broken = Path(name), [item for item in map(Dataset, tasks.broken) if name in item.called]
         if (folder / TASK_FILE).is_file():
             chosen.append(Dataset(folder.resolve()))
         elif name in tasks.datasets:

@@ -118,17 +118,17 @@ def preflight(
     name = next(name for name in tasks if places[name])
     task, place = tasks[name], places[name][0]
     asked = RequestBuilder(model, task, settings, run.manifest.identity.digest).build(place)
-    most = _budget(task)
+    limit = most = _budget(task)
     outcome: Outcome | None = run.answers.known([asked.key]).get(asked.key)
-    # an endpoint may charge for each answer, and of options nothing is written
-    whole = outcome is not None or isinstance(getattr(model, "base_url", None), str) or bool(asked.options)
-    limit = most if whole else min(most, ENOUGH)
     if outcome is None:
-        question = _FirstQuestion(engine, run.answers, budget, charge)
-        question.own = limit == most
-        short = replace(asked, settings={**asked.settings, "max_gen_toks": limit})
+        # an endpoint may charge for each answer, and of options nothing is written
+        if not (isinstance(getattr(model, "base_url", None), str) or asked.options):
+            limit = min(most, ENOUGH)
+        if limit < most:
+            asked = replace(asked, settings={**asked.settings, "max_gen_toks": limit})
         with public_rows(loaded_record(task)["origin"] != "local"):
-            outcome = question.outcome_of(asked if question.own else short)
+            question = _FirstQuestion(engine, run.answers, budget, charge)
+            outcome = question.outcome_of(asked, own=limit == most)
     if isinstance(outcome, Fault):
         if outcome.kind.ends_all:
             raise stopped(outcome)
@@ -160,23 +160,19 @@ def preflight(
 class _FirstQuestion(Asker):
     """Asks one question, whose outcome is kept as the run keeps it, if it is the run's own."""
 
-    own = False
     outcome: Outcome | None = None
 
-    def outcome_of(self, request: Request) -> Outcome:
+    def outcome_of(self, request: Request, *, own: bool) -> Outcome:
+        self.own = own
         self.add(Job(), [request])
         self.serve()
         self.answers.flush()
         if self.outcome is None:
-            raise MedtasksError(
-                f"a question may cost {self.most(request) or 0:,.4f} USD, and the limit leaves less",
-                where="--max-cost",
-                remedy="raise it",
-            )
+            what = f"a question may cost {self.most(request) or 0:,.4f} USD, and the limit leaves less"
+            raise MedtasksError(what, where="--max-cost", remedy="raise it")
         return self.outcome
 
     def sending(self, request: Request, intent: float | None) -> None:
-        """Put on record what it may cost."""
         if self.own:
             super().sending(request, intent)
 
@@ -194,39 +190,34 @@ def _judged(
     """Whether the model reasons before it answers, and what is wrong with the response."""
     begin, end, unclosed = reasoning_of(response)
     opened = not begin and prompt.rstrip().lower().endswith(tuple(one.open for one in traces()))
-    endless, short = unclosed or opened, limit < budget
-    answer, reasons, wrong = "" if endless else response[begin:end], endless or begin > 0, ""
-    if endless:
-        what = f"did not end within the budget of {budget:,} tokens"
-        if short:
-            what = f"had not ended after {limit:,} tokens, and the budget is {budget:,}"
-        if not (short and budget >= REASONING_BUDGET):  # else it has room; every task counts its traces
-            wrong = (
-                f"the model reasons before it answers, and its reasoning {what}; without an end there is no "
-                f"answer: --gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}, or switch reasoning "
-                "off (Qwen3: --model_args …,enable_thinking=False)"
-            )
-    elif cut:
-        of = f" of a budget of {budget:,}" if short else ""
-        wrong = (
-            f"the response did not end within {limit:,} tokens{of}: the model may not know where to stop "
+    endless, within = unclosed or opened, f"did not end within {limit:,} tokens of a budget of {budget:,}"
+    answer, reasons, wrong = "" if endless else response[begin:end], endless or begin > 0, list[str]()
+    # of a trace that has room every task counts whether it ended
+    if endless and (limit == budget or budget < REASONING_BUDGET):
+        wrong.append(
+            f"the model reasons before it answers, and its reasoning {within}; without an end there is no "
+            f"answer: --gen_kwargs max_gen_toks={max(REASONING_BUDGET, 2 * budget)}, or switch reasoning "
+            "off (Qwen3: --model_args …,enable_thinking=False)"
+        )
+    elif cut and not endless:
+        wrong.append(
+            f"the response {within}: the model may not know where to stop "
             "(chat template, end token), or answers are longer than that; the budget cuts them off"
         )
     elif finish == CONTENT_FILTER:
-        wrong = "the server's filter took the answer away: such answers count as none"
-    elif not answer.strip():
+        wrong.append("the server's filter took the answer away: such answers count as none")
+    elif not answer.strip() and not endless:
         what = "nothing after its reasoning" if reasons else "an empty response"
-        wrong = (
+        wrong.append(
             f"the model gave {what}: check the chat template; behind an endpoint, hidden reasoning may have "
             "used up the budget (--gen_kwargs max_gen_toks)"
         )
-    turn = ""
     if marker := _ROLE_MARKERS.search(answer):
-        turn = (
+        wrong.append(
             f"the response holds {marker[0].strip()!r}: the model goes on with a turn that is not its own, "
             "as with a wrong chat template or end token"
         )
-    return reasons, [line for line in (wrong, turn) if line]
+    return reasons, wrong
 
 
 # ---------------------------------------------------------------------- all prompts

@@ -18,14 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from medtasks_ext.atomic import check_all_regular
 from medtasks_ext.errors import MedtasksError
@@ -80,10 +73,8 @@ class Choice(BaseModel):
     def words(self) -> str:
         if self.drawn is not None:
             return f"{DRAWN}±{self.drawn.error:g} points"
-        if self.samples is not None:
-            return "chosen documents"
         if self.limit is None:
-            return "all"
+            return "all" if self.whole else "chosen documents"
         return f"the first {int(self.limit)}" if self.limit >= 1 else f"the first {100 * self.limit:g} %"
 
     def places(self, n: int) -> Sequence[int]:
@@ -104,15 +95,11 @@ _NAME, _LONGEST = re.compile(r"[\w|@,=:+-][\w|@,=:+. -]*"), 200
 
 
 class TaskState(str, Enum):
-    #: not begun, or begun and not finished
-    WAITING = "waiting"
-    #: every request has its outcome, and some of them are faults: there is no score
-    INCOMPLETE = "incomplete"
+    WAITING = "waiting"  # not begun, or begun and not finished
+    INCOMPLETE = "incomplete"  # every request has its outcome, and some of them are faults: there is no score
     DONE = "done"
-    #: the score could not be computed
-    FAILED = "failed"
-    #: its rows are not here
-    MISSING = "missing"
+    FAILED = "failed"  # the score could not be computed
+    MISSING = "missing"  # its rows are not here
 
 
 class _Record(BaseModel):
@@ -246,12 +233,7 @@ class Session(_Record):
 
 
 class Manifest(_Record):
-    #: of the folder
-    schema_version: int = Field(
-        default=RUN_SCHEMA,
-        validation_alias=AliasChoices("schema", "schema_version"),
-        serialization_alias="schema",
-    )
+    schema_version: int = Field(default=RUN_SCHEMA, alias="schema")  # of the folder
     identity: Identity
     versions: dict[str, str] = Field(default_factory=dict)  # of the first call
     started: str = Field(

@@ -275,14 +275,11 @@ def names_of(sample: Sample) -> list[str]:
 
 
 def parsed_of(sample: Sample, draw: int = 0) -> Mapping[str, Any]:
-    """What the answer format read of a response (`answers.parsed.Parsed`); empty where nobody kept it.
-
-    A file holds it as Python writes it, and not as JSON.
-    """
+    """What the answer format read of a response (`answers.parsed.Parsed`); empty where nobody kept it."""
     parsed: Any = sample["filtered_resps"][0] if sample["filtered_resps"] else {}
     if isinstance(parsed, list):
         parsed = parsed[draw]
-    if isinstance(parsed, str):
+    if isinstance(parsed, str):  # a file holds it as Python writes it
         try:
             parsed = ast.literal_eval(parsed)
         except (ValueError, SyntaxError, MemoryError, RecursionError):  # such as `nan`
@@ -336,17 +333,18 @@ class SampleFile:
     def __len__(self) -> int:
         return len(self._begins)
 
-    def _open(self) -> BinaryIO:
+    def _open(self, place: int) -> BinaryIO:
         check_regular(self.path)
         try:
-            return self.path.open("rb")  # bytes: a text may hold other line separators than \n
+            file = self.path.open("rb")  # bytes: a text may hold other line separators than \n
         except FileNotFoundError:
             raise MedtasksError("no such file", where=self.path, remedy=self._remedy) from None
+        file.seek(place)
+        return file
 
     def further(self) -> Iterator[Sample | None]:
         """From where the last call ended; None for a damaged line."""
-        with self._open() as file:
-            file.seek(self._end)
+        with self._open(self._end) as file:
             for line in file:
                 begin, self._end = self._end, self._end + len(line)
                 if line.strip():
@@ -355,8 +353,7 @@ class SampleFile:
 
     def record(self, place: int) -> Sample:
         """MedtasksError of a damaged line."""
-        with self._open() as file:
-            file.seek(self._begins[place])
+        with self._open(self._begins[place]) as file:
             sample = _sample(file.readline())
         if sample is None:
             what = f"line {place + 1} is damaged or cut short"

@@ -108,13 +108,13 @@ WRONG = {
     "reasoning does not fit": (
         {"reply": "<think>" + "hm " * 900},
         {},
-        "reasoning did not end within the budget of 300 tokens",
+        "reasoning did not end within 300 tokens of a budget of 300",
         "max_gen_toks=16384",
     ),
     "reasoning opened by the template": (
         {"reply": "hm " * 900, "opening": "<think>\n"},
         {"budget": 4000},
-        "had not ended after 1,024 tokens, and the budget is 4,000",
+        "did not end within 1,024 tokens of a budget of 4,000",
         "max_gen_toks=16384",
     ),
     "nothing after the reasoning": ({"reply": "<think>hm</think>\n"}, {}, "nothing after its reasoning", ""),
