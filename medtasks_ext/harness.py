@@ -42,7 +42,6 @@ NAMES = {
     "cli_evaluate": "lm_eval.__main__",
     # not public: the parser of `lm_eval run`, which no public name makes
     "Run": "lm_eval._cli.run",
-    "key_val_to_dict": "lm_eval._cli.utils",
 }
 #: Lists of models, which lm-eval fills with its own only while they are empty.
 _LISTS = frozenset({"get_model", "model_registry"})

@@ -233,11 +233,9 @@ class Kind(str, Enum):
     UNREADABLE = "cannot be read"
 
 
-#: What a user calls each kind.
-STOP_WORDS = {"cut": Kind.CUT, "empty": Kind.EMPTY, "unreadable": Kind.UNREADABLE}
 #: Answers that must have been looked at, over all tasks, before a rule ends a run.
 STOP_AFTER = 50
-_RULE = re.compile(r"(\w+)\s*>\s*(\d+(?:\.\d+)?)\s*%")
+_RULE = re.compile(r"(cut|empty|unreadable)\s*>\s*(\d+(?:\.\d+)?)\s*%")
 
 
 @dataclass(frozen=True)
@@ -251,10 +249,10 @@ class StopRule:
     def parse(cls, text: str) -> StopRule:
         """A rule as a user writes it."""
         match = _RULE.fullmatch(text.strip())
-        if not match or match[1] not in STOP_WORDS or float(match[2]) >= 100:
-            remedy = f"write {', '.join(STOP_WORDS)} and a share below 100 %: --stop-if 'unreadable>50%'"
+        if not match or float(match[2]) >= 100:
+            remedy = "write cut, empty, unreadable and a share below 100 %: --stop-if 'unreadable>50%'"
             raise MedtasksError(f"{text!r} is no rule", where="--stop-if", remedy=remedy)
-        return cls(STOP_WORDS[match[1]], float(match[2]))
+        return cls(Kind[match[1].upper()], float(match[2]))
 
     def met(self, tally: Tally) -> str | None:
         """Why the run ends, from all answers of this call so far; None if it goes on."""
@@ -267,14 +265,14 @@ class StopRule:
 
 
 class Alarms:
-    """Says once per task and kind that most answers are worth nothing, and at the end what stayed so."""
+    """Says once per kind that most answers of a task are worth nothing, and at the end what stayed so."""
 
     def __init__(self, *, chat_template: bool) -> None:
         self._chat_template = chat_template  # whether one is applied
         self._said: dict[Kind, dict[str, TaskTally]] = defaultdict(dict)
 
     def look(self, task: TaskTally, request: Request) -> str | None:
-        """The line to say after an answer of a task; None if there is nothing new to say."""
+        """The line to say after an answer, if any; further tasks of a kind are named at the end."""
         for kind, (n, of) in _figures(task).items():
             known = self._said[kind]
             if task.name in known:
@@ -284,10 +282,7 @@ class Alarms:
                 budget = int(request.settings.get("max_gen_toks") or 0)
                 limit = f" of {budget:,}" if kind is Kind.CUT else ""
                 what = f"! {task.name}: {n} of {of} answers {kind.value}{limit}"
-                if len(known) == 1:
-                    return f"{what}: {self._remedy(kind, task, budget)}"
-                further = "; further tasks are counted, and named at the end" * (len(known) == SINGLY)
-                return f"{what}, too{further}" if len(known) <= SINGLY else None
+                return None if len(known) > 1 else f"{what}: {self._remedy(kind, task, budget)}"
         return None
 
     def _remedy(self, kind: Kind, task: TaskTally, budget: int) -> str:
