@@ -111,7 +111,7 @@ def asked(n: int) -> dict[str, float]:
         def ignored(self, *_: Any) -> None:
             pass
 
-        began = stored = finished = ignored
+        stored = finished = ignored
 
     class Unscored(Run):
         def places(self, task: Any, choice: Any = None) -> range:

@@ -81,10 +81,6 @@ class Progress:
 
     # ------------------------------------------------------------------ what happens
 
-    def began(self, task: str) -> None:
-        with self._lock:
-            self.tally.began(task)
-
     def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
         with self._lock:
             self.tally.stored(task, n, unsure)

@@ -195,7 +195,6 @@ class RunAsker(Asker):
         lm = self.lms[request.task]
         if lm.began is None:
             lm.began = time.monotonic()
-            self.watcher.began(lm.name)
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Count an outcome, too, and look whether it says that no other request gets an answer."""

@@ -45,7 +45,6 @@ class TaskTally:
     empty: int = 0  # answers without any text
     filtered: int = 0  # of these, those that the server's filter took away
     cut: int = 0  # answers that end at the budget
-    begun: bool = False  # whether the engine has taken a request
     finished: bool = False  # whether it has its end: a score, a failure, faults
 
     @property
@@ -90,7 +89,6 @@ class Tally:
         self._before = (budget.spent, budget.unsure) if budget else (0.0, 0.0)
         self._unsure = 0.0  # of requests that an earlier call sent
         self._readers = dict(readers or {})
-        self._begun: list[TaskTally] = []
         self._outcomes = 0
         self._reading = 0.0
         self._clock = clock or time.monotonic
@@ -102,11 +100,6 @@ class Tally:
         """The first request is sent now: what came before tells nothing of how fast it goes."""
         self.started = self._last = self._clock()
         self._moments = deque([(self.started, 0, 0)])  # outcomes and tokens up to a time
-
-    def began(self, task: str) -> None:
-        """The engine has taken the first request of a task."""
-        self.tasks[task].begun = True
-        self._begun.append(self.tasks[task])
 
     def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
         """So many more requests of a task were answered before; others were sent and never settled."""
@@ -124,8 +117,6 @@ class Tally:
         self._outcomes, self._last = self._outcomes + 1, now
         # one that nobody expected is one more that is asked
         task = self.tasks.setdefault(request.task, TaskTally(request.task, 0))
-        if not task.begun:
-            self.began(request.task)
         if isinstance(outcome, Fault):
             task.faults += 1
             self.reasons[outcome.kind, outcome.reason] += 1
@@ -166,11 +157,9 @@ class Tally:
 
     @property
     def under_way(self) -> list[TaskTally]:
-        """Tasks of which some requests have an outcome, or will soon, and others have none.
-
-        They stand in the order in which they began, so that those left behind stay in sight.
-        """
-        return [task for task in self._begun if task.done < task.asked and not task.finished]
+        """Tasks of which some requests have an outcome of this call, and others have none."""
+        begun = (task for task in self.tasks.values() if task.answers or task.faults)
+        return [task for task in begun if task.done < task.asked and not task.finished]
 
     @property
     def asked(self) -> int:

@@ -117,7 +117,6 @@ def test_on_a_terminal_finished_tasks_scroll_by_above_the_display_and_a_signal_m
         counted = progress.tally.stored
         progress.tally.stored = lambda *of: (counted(*of), progress.say("waiting"))
         progress.stored(MIE, 10)
-        progress.began(MIE)
         clock.now = 10
         answers(progress, 10)
         progress.finished(MIE, DONE)

@@ -107,7 +107,7 @@ class LiveRun:
                 {"task": task.name, "done": task.done, "asked": task.asked, "faults": task.faults}
                 | _answers([task])
                 for task in shown
-                if task.begun
+                if task.answers or task.faults
             ],
             "notes": [*manifest.notes, *(f"{line} {_DAMAGED}" for line in self._outcomes.damaged)],
         }
