@@ -28,13 +28,10 @@ Choices worth knowing:
   up and has the engine, in the main thread, asked for the rest; one task is built, one scored at a time.
 - Equal beginnings are asked together: each task is kept together, and strategies of one dataset whose prompts
   share 2,000 characters of a record are asked in turn (`runner/asking.py`). Only the order differs.
-- `rescore` calls lm-eval's evaluator with a model that returns the stored answers.
-- All that is taken from lm-eval stands in `harness`, and is loaded when it is read.
 - What follows is built, not kept: tags, groups, strategies and schema are never committed; pages
   of reference are.
 - A suite is data: no code names one. What only one suite needs stands in a module of `suites`, which
   `suite.yaml` names.
-- A key needs a second user, or a form that any dataset may have.
 - `tasks.lock` has hashes of sample rows, their prompts and scores of fixed responses: if these change and
   `N` does not, a check fails.
 - Umbrella groups hold partitions only: lm-eval averages over all leaves, so each task must occur equally
