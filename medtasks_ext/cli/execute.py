@@ -390,7 +390,7 @@ class RunCall:
         of = {name: self.registry.known(name) for name in records}
         real = [name for name, record in records.items() if record["origin"] != "sample"]
         if blind := [name for name, item in records.items() if item["n_without_gold"] == item["n_test"]]:
-            suites = {of[name][0].suite for name in blind}
+            suites = [of[name][0].suite for name in blind]
             yield (
                 f"no gold answers for {len(blind)} of {len(records)} tasks ({some(blind)}): predicted, not "
                 "scored"
