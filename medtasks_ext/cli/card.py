@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -17,11 +17,25 @@ from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.registry import registry
+from medtasks_ext.registry.columns import references
 from medtasks_ext.registry.suites import function
+from medtasks_ext.report.card import (
+    DETAILS,
+    complete_tasks,
+    eval_results,
+    every_eval_ever,
+    manifest,
+    model_index,
+    push,
+)
+from medtasks_ext.report.card.section import card_details, card_section, card_standings, drawn, picture_name
+from medtasks_ext.report.pictures import is_possible
+from medtasks_ext.report.submissions import levels_words
+from medtasks_ext.report.submissions.make import submit
+from medtasks_ext.results.experiments import Entry
+from medtasks_ext.results.reading import read_results
+from medtasks_ext.runs.folder import refuse_changed
 from medtasks_ext.version import install_words
-
-if TYPE_CHECKING:
-    from medtasks_ext.results.experiments import Entry
 
 
 def card(
@@ -74,27 +88,6 @@ def card(
         raise MedtasksError("a layout is for a leaderboard", where="--push", remedy="leave --layout out")
     if layout:
         return _write_layout(layout, folders, Path(out), own_words=parts)
-    from medtasks_ext.registry.columns import references
-    from medtasks_ext.report.card import (
-        DETAILS,
-        complete_tasks,
-        eval_results,
-        every_eval_ever,
-        manifest,
-        model_index,
-        push,
-    )
-    from medtasks_ext.report.card.section import (
-        card_details,
-        card_section,
-        card_standings,
-        drawn,
-        picture_name,
-    )
-    from medtasks_ext.report.pictures import is_possible
-    from medtasks_ext.results.reading import read_results
-    from medtasks_ext.runs.folder import refuse_changed
-
     tasks, folder = registry(), out_folder(out)
     results = read_results([Path(name) for name in folders], tasks)
     for fault in results.faults:
@@ -124,8 +117,7 @@ def card(
     except MedtasksError as error:  # of a dataset of one's own; results are no worse for it
         say(f"no references.bib: {error}")
     for name, text in files.items():
-        path = folder / name
-        write_text(path, text)
+        write_text(folder / name, text)
     write_json(folder / "medtasks-manifest.json", manifest(entry))
     for name in (*files, "medtasks-manifest.json"):
         typer.echo(folder / name)
@@ -168,9 +160,6 @@ def _write_layout(name: str, folders: Sequence[str], out: Path, *, own_words: bo
         raise MedtasksError("one run goes to one folder", where=f"--layout {name}", remedy="name one run")
     (folder,) = folders
     if name == _OWN:
-        from medtasks_ext.report.submissions import levels_words
-        from medtasks_ext.report.submissions.make import submit
-
         made, notes = submit(Path(folder), out, tasks)
         for note in notes:
             say(note)

@@ -58,8 +58,8 @@ _PANELS: Mapping[str, Mapping[str, str]] = {
         "study sample": "study:sample",
         "study prompts": "study:choose",
         "study forms": "study:forms",
-        "study gold": "judging:gold",
-        "study judge": "judging:judge_models",
+        "study gold": "study:gold",
+        "study judge": "study:judge_models",
         "study reproduce": "reproduce:reproduce",
     },
 }

@@ -13,24 +13,22 @@ from typer import Argument, Option
 from medtasks_ext.cli.arguments import quiet
 from medtasks_ext.cli.commands import AsJson
 from medtasks_ext.cli.words import aligned, counted, say, say_next, terminal_width
-from medtasks_ext.data.fetch import CARRIED, fetch_punkt, needs_punkt
+from medtasks_ext.data.fetch import CARRIED, fetch, fetch_punkt, needs_punkt
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.groups import select
-from medtasks_ext.rows.places import data_dir
-from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.rows.places import authors_of, data_dir, dataset_folder, places, source_page
+from medtasks_ext.rows.remote import accept as accept_terms
+from medtasks_ext.rows.remote import are_accepted, remote_files, shown
+from medtasks_ext.rows.sources import forced_origin, is_allowed, source_of
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.registry import Dataset
-
 
 #: What stands for official prompts among names of tasks.
 _OFFICIAL = "official"
 _EXPLAINED = 3  # datasets of which `data status` says how data are got
-
-
-# ---------------------------------------------------------------------- status
 
 
 def data_status(
@@ -120,10 +118,6 @@ _UNPINNED = "  (unpinned: recorded at first use, other content is refused later)
 
 
 def _how(dataset: Dataset) -> list[str]:
-    from medtasks_ext.rows.places import source_page
-    from medtasks_ext.rows.remote import remote_files, shown
-    from medtasks_ext.rows.sources import source_of
-
     metadata, source = dataset.metadata, source_of(dataset)
     files, page = remote_files(source), source_page(dataset)
     lines = [
@@ -154,9 +148,6 @@ def _how(dataset: Dataset) -> list[str]:
 
 
 def _layouts(dataset: Dataset) -> list[str]:
-    from medtasks_ext.rows.places import authors_of, dataset_folder, places
-    from medtasks_ext.rows.sources import source_of
-
     source, lines = source_of(dataset), []
     for place in places(dataset, source):
         if place.kind == "original":
@@ -182,8 +173,6 @@ def chosen(words: Sequence[str] | None) -> list[Dataset]:
 
 
 def has_terms(dataset: Dataset) -> bool:
-    from medtasks_ext.rows.sources import source_of
-
     download = source_of(dataset).download
     return download is not None and download.terms is not None
 
@@ -218,9 +207,6 @@ def data_fetch(
     quiet()
     if words and words[0] == _OFFICIAL:
         return _fetch_official(words[1:])
-    from medtasks_ext.data.fetch import fetch
-    from medtasks_ext.rows.sources import is_allowed, source_of
-
     asked = chosen(accept) if accept else []
     refused = _ask(asked)
     datasets = list(dict.fromkeys([*asked, *(chosen(words) if words or not accept else [])]))
@@ -274,9 +260,6 @@ def data_fetch(
 
 def _ask(datasets: list[Dataset]) -> bool:
     """Show the terms that are not accepted yet, and ask for each once; returns whether some were refused."""
-    from medtasks_ext.rows.remote import accept, are_accepted, shown
-    from medtasks_ext.rows.sources import source_of
-
     refused = False
     for dataset in datasets:
         download = source_of(dataset).download
@@ -287,7 +270,7 @@ def _ask(datasets: list[Dataset]) -> bool:
             continue
         typer.echo(f"{dataset.id}  {dataset.metadata.name}\n{shown(download.terms)}")
         if typer.confirm("Do you accept these terms?"):
-            accept(download.terms)
+            accept_terms(download.terms)
         else:
             refused = True
     return refused
@@ -299,8 +282,6 @@ def _size(n_bytes: int) -> str:
 
 def _fetch_official(folders: Sequence[str]) -> int:
     """Get the released files that hold official prompts, from a folder if one is given."""
-    from medtasks_ext.prompts.official import artefacts
-
     place = Path(folders[0]).expanduser() if folders else None
     if (place is not None and not place.is_dir()) or len(folders) > 1:
         raise MedtasksError("no such folder", where=" ".join(folders), remedy="correct the path")

@@ -13,6 +13,8 @@ from typer import Argument, Option
 
 from medtasks_ext.cli.commands import AsJson, out_option
 from medtasks_ext.cli.words import counted, names_in, pairs, say_next
+from medtasks_ext.data.bring import Brought, ImportOptions, bring, rows_of
+from medtasks_ext.data.template import write_template
 from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.privacy import shows_text
 from medtasks_ext.prompts.documents import shown
@@ -22,9 +24,9 @@ from medtasks_ext.registry.build import check_names
 from medtasks_ext.registry.new import of_columns, suite_of, template_of, with_words, write
 from medtasks_ext.rows.places import DATA_FOLDER, data_dir
 from medtasks_ext.rows.row import Rows
+from medtasks_ext.rows.sources import source_of
 
 if TYPE_CHECKING:
-    from medtasks_ext.data.bring import Brought
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.rows.row import Row
 
@@ -49,9 +51,6 @@ def data_template(
 
     Example: medtasks data template medhelm_clear -o /data/medtasks
     """
-    from medtasks_ext.data.template import write_template
-    from medtasks_ext.rows.sources import source_of
-
     tasks, root = registry(), _root(out)
     leaves = [leaf for members in tasks.resolve(names).values() for leaf in members]
     for dataset in dict.fromkeys(tasks.tasks[leaf][0] for leaf in leaves):
@@ -107,7 +106,6 @@ def data_import(
 
     Exit code 1: the rows have faults.
     """
-    from medtasks_ext.data.bring import ImportOptions, bring
     from medtasks_ext.data.check import check_dataset
 
     if split not in ("test", "fewshot"):
@@ -327,8 +325,6 @@ def new(
 
 def _rows_from(source: str, named: dict[str, list[str]], encoding: str | None) -> list[Row]:
     """The rows of a file that has the named columns."""
-    from medtasks_ext.data.bring import ImportOptions, rows_of
-
     wanted = [name for names in named.values() for name in names]
     rows = rows_of(Path(source).expanduser(), wanted, ImportOptions(encoding=encoding, skip_ragged=True))
     if not rows:

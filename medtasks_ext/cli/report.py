@@ -123,32 +123,23 @@ def _strategies(given: Sequence[str]) -> list[str] | None:
 
 
 def _summary(report: Report) -> Json:
-    shown = ("groups", "standings", "pairs")
-    costs = zip(report.entries, report.costs.to_pylist(), strict=True)
+    frames = ("groups", "standings", "pairs", "gaps", "labels", "costs")
+    entries = [
+        {
+            "entry": entry.label,
+            "model": entry.model,
+            "kind": entry.kind,
+            "sample": entry.sample,
+            "settings": entry.words,
+            "notes": list(entry.notes),
+        }
+        for entry in report.entries
+    ]
     return {
         "schema": 1,
         "sample": report.sample,
-        "entries": [
-            {
-                "entry": entry.label,
-                "model": entry.model,
-                "kind": entry.kind,
-                "sample": entry.sample,
-                "settings": entry.words,
-                "notes": list(entry.notes),
-                "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")}
-                if cost["counted"]
-                else None,
-                **{name: cost[name] for name in ("usd", "price", "jury")},
-            }
-            for entry, cost in costs
-        ],
-        **{name: records(getattr(report, name)) for name in shown},
-        "without_score": [
-            {name: gap[name] for name in ("entry", "task", "state", "reason")}
-            for gap in report.gaps.to_pylist()
-        ],
-        "labels": records(report.labels),
+        "entries": entries,
+        **{name: records(getattr(report, name)) for name in frames},
         "differences": report.differences,
         "faults": [item.record() for item in report.faults],
     }
@@ -310,17 +301,8 @@ def _print_beside(entries: Sequence[Entry], rows: Sequence[Json], title: str) ->
     ]
     mixed = len({entry.sample for entry in entries}) > 1
     labels = {entry.label: escape(entry.label) + " SAMPLE" * (mixed and entry.sample) for entry in entries}
-    lines, (name, *limits_and_scores) = spread(rows, down, "entry", lambda row: _score(row, 3), labels)
-    order = [0, *range(3, len(limits_and_scores) + 1), 1, 2]  # scores stand before chance and the highest
-    columns = [name, *limits_and_scores]
-    show(
-        [tuple(line[place] for place in order) for line in lines],
-        [columns[place] for place in order],
-        title,
-        collapse_padding=True,
-        pad_edge=False,
-        title_style="bold",
-    )
+    beside = spread(rows, down, "entry", lambda row: _score(row, 3), labels)
+    show(*beside, title, collapse_padding=True, pad_edge=False, title_style="bold")
 
 
 def _marks_mean(rows: Sequence[Json]) -> Iterator[str]:
@@ -448,11 +430,6 @@ def print_report(report: Report, *, files: bool, labelled: bool) -> None:
     for suite in (report.tasks.suites[name] for name in report.tasks.suites if name in names):
         if not suite.averaged:
             _dim(f"{suite.title}: {suite.mean_rule or 'its tasks have no mean'}")
-    drafts = {
-        item.dataset.id: item.dataset.metadata.draft for of in report.own for item in of.experiments.values()
-    }
-    for name in filter(drafts.get, drafts):
-        _dim(f"{name} is a draft, in no group: {drafts[name]}")
     if report.own:
         where = f"groups.csv{', labels.csv' * bool(report.labels.num_rows)}{'' if files else ' of -o OUT'}"
         _dim(f"by language, specialty, stage and label: {where}")

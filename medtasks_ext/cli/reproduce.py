@@ -59,20 +59,20 @@ def reproduce(
             else "no table or figure is called so"
         )
         raise MedtasksError(what, where=name, remedy="`medtasks study reproduce` lists them")
-    checks = []
+    total = Counter[str]()
     papers = {suite: Data.of(tasks, tasks.suites[suite]) for suite in known}
     for key, item in chosen.items():
         cells = cells_of(item, papers[key.partition(":")[0]])
-        checks.append(check(item, cells))
-        typer.echo(f"{key}  {item.title}: {checks[-1].words}")
+        words, n = check(item, cells)
+        total.update(n)
+        typer.echo(f"{key}  {item.title}: {words}")
         if out:
             stem = key.replace(":", "_")
             write_text(Path(out, f"{stem}.csv"), csv_text([Cell._fields, *cells]))
             if is_possible():
                 write_pictures(Path(out), stem, item, cells)
-    off = sum(item.off for item in checks)
+    off, compared, printed = (total[name] for name in ("off", "compared", "printed"))
     if len(chosen) > 1:
-        compared, printed = sum(len(item.deviations) for item in checks), sum(item.printed for item in checks)
         typer.echo(
             f"{printed:,} printed figures: {compared - off:,} come out, {off:,} do not, "
             f"{printed - compared:,} are restated without data to recompute them from"

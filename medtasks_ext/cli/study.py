@@ -24,24 +24,35 @@ from medtasks_ext.cli.arguments import (
     say_faults,
 )
 from medtasks_ext.cli.commands import DryRun, OnlyTasks, out_option
-from medtasks_ext.cli.judging import ask_jury, end_study
+from medtasks_ext.cli.end import say_sent
+from medtasks_ext.cli.judge import ask_jury, end_code
 from medtasks_ext.cli.tables import show_tables
 from medtasks_ext.cli.words import names_in, say, say_changed, say_next
+from medtasks_ext.egress import Egress, hold
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
+from medtasks_ext.judge.cases import judged_tasks
+from medtasks_ext.judge.jury import load_jury
+from medtasks_ext.prompts import load_documents
 from medtasks_ext.registry import registry
-from medtasks_ext.studies.said import study
+from medtasks_ext.rows.sources import forced_origin
+from medtasks_ext.run.store import Answers
+from medtasks_ext.runs.manifest import Choice, identity_of
+from medtasks_ext.strict import read_mapping
+from medtasks_ext.studies import judge_data, labels
+from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
+from medtasks_ext.studies.difficulty import draw, grade, strata_of
+from medtasks_ext.studies.prompts import chosen, write_wordings
+from medtasks_ext.studies.said import study, write_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from medtasks_ext.judge.asking import End
+
 
 def _documents(names: Iterable[str], limit: float | None = None) -> Any:
     """Dataset -> its first test documents, each question once; and whether others have none."""
-    from medtasks_ext.prompts import load_documents
-    from medtasks_ext.rows.sources import forced_origin
-    from medtasks_ext.runs.manifest import Choice
-
     found, faults, known, origin = {}, dict[str, MedtasksError](), registry(), forced_origin()
     for name in dict.fromkeys(known.tasks[leaf][0].id for leaf in names):
         try:
@@ -52,6 +63,11 @@ def _documents(names: Iterable[str], limit: float | None = None) -> Any:
             faults[name] = error
     say_faults(faults, stop=not found)
     return found, bool(faults)
+
+
+def _end(end: End | None, missing: int, what: str) -> int:
+    again = f"missing in all: {missing:,} {what}; the same command asks for them again"
+    return end_code(end, missing=missing > 0, again=again)
 
 
 _CONTAMINATION = """Does a model continue the inputs of a task word for word? BRIDGE's contamination probe:
@@ -79,12 +95,7 @@ def contamination(context: typer.Context) -> int:
     Exit code 1: a task failed, or its data is missing.
     """
     quiet()
-    from medtasks_ext.cli.end import say_sent
-    from medtasks_ext.egress import Egress, hold
     from medtasks_ext.run.lm import Remembering
-    from medtasks_ext.run.store import Answers
-    from medtasks_ext.runs.manifest import identity_of
-    from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
 
     check_one_process()
     example = "--tasks bridge_zh --model vllm --model_args pretrained=ORG/MODEL"
@@ -153,11 +164,8 @@ def difficulty(
 
     Example: medtasks study difficulty runs/A runs/B runs/C runs/D runs/E --tasks mlb
     """
-    from medtasks_ext.studies.difficulty import grade
-
     say_changed(folders)
-    known = registry()
-    graded = grade(folders, known, known.leaves_of(names_in(tasks)))
+    graded = grade(folders, registry(), registry().leaves_of(names_in(tasks)))
     files = [out_folder("difficulty") / f"{levels['task']}.json" for levels in graded]
     for file, levels in zip(files, graded, strict=True):
         write_json(file, levels)
@@ -183,30 +191,26 @@ def departments(
     Exit code 1: labels are missing.
     """
     quiet()
-    from medtasks_ext.judge.jury import load_jury
-    from medtasks_ext.studies import labels as label
-
     labeller, out, what = load_jury(jury), Path("departments"), "labels of questions"
     if len(labeller.models) != 1:
-        where = f"--jury {jury}"
-        raise MedtasksError("has several models", where=where, remedy="name one")
+        raise MedtasksError("has several models", where=f"--jury {jury}", remedy="name one")
     documents, _ = _documents(registry().leaves_of(names_in(tasks)))
-    rubric = label.DepartmentRubric()
-    cases = [label.texts_to_label(name, items, rubric) for name, items in documents.items()]
+    rubric = labels.DepartmentRubric()
+    cases = [labels.texts_to_label(name, items, rubric) for name, items in documents.items()]
     asked = ask_jury(labeller, cases, out, "medtasks study departments", what, dry_run=dry_run)
     if asked is None:
         return 0
     rows, missing = [], 0
     for task in cases:
-        labels = label.labelled(task, asked[0], documents[task.name][0].loaded.record)
-        write_json(out_folder(out) / f"{task.name}.json", labels)
-        n = {"questions": len(task.cases), "labelled": len(labels["questions"])}
+        labelled = labels.labelled(task, asked[0], documents[task.name][0].loaded.record)
+        write_json(out_folder(out) / f"{task.name}.json", labelled)
+        n = {"questions": len(task.cases), "labelled": len(labelled["questions"])}
         rows.append({"task": task.name, **n})
-        missing += len(labels["missing"])
+        missing += len(labelled["missing"])
     synthetic = any(case.synthetic for task in cases for case in task.cases)
     show_tables(study("departments")["tables"], {"tasks": rows}, sample=synthetic)
     say_next(f"medtasks report RUN --by {out}")
-    return end_study(asked[1], missing, what)
+    return _end(asked[1], missing, what)
 
 
 def sample(
@@ -224,12 +228,9 @@ def sample(
 
     Exit code 1: the mix is not met.
     """
-    from medtasks_ext.studies.difficulty import draw, strata_of
-    from medtasks_ext.studies.labels import read_levels
-
     out = Path("samples.json")
     lists = read_json(out) if out.is_file() else {}
-    graded, drawn = [read_levels(path) for path in files], list[dict[str, Any]]()
+    graded, drawn = [labels.read_levels(path) for path in files], list[dict[str, Any]]()
     for levels in graded:
         of = {row["id"]: row["level"] for row in levels["questions"]}
         strata = strata_of(levels, by) if by else None
@@ -260,9 +261,6 @@ def choose(file: Annotated[Path, Argument(help="YAML file of a task and its word
     Example: medtasks study prompts wordings.yaml
     """
     quiet()
-    from medtasks_ext.strict import read_mapping
-    from medtasks_ext.studies.prompts import choose, write_wordings
-
     given, known = read_mapping(file), registry()
     out = file.with_suffix("") if file.suffix else file.with_name(f"{file.name}_rows")
     task, wordings = str(given.get("task")), given.get("wordings")
@@ -283,7 +281,7 @@ def choose(file: Annotated[Path, Argument(help="YAML file of a task and its word
             "the same command chooses",
         )
         return 0
-    found = choose(out, task, wordings, known)
+    found = chosen(out, task, wordings, known)
     rows = [{"wording": name, "model": one, "score": score} for name, of in found["scores"].items()
             for one, score in {"mean": found["means"][name], **of}.items()]  # fmt: skip
     show_tables(study("prompts")["tables"], {**found, "rows": rows}, sample=found["SAMPLE_DATA"])
@@ -329,7 +327,6 @@ def forms(
         return _read([Path(name) for name in sources], key, out)
     from medtasks_ext.studies.forms import write_forms
     from medtasks_ext.studies.forms.export import KINDS, Wanted
-    from medtasks_ext.studies.said import study
 
     if kind not in KINDS:
         raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(KINDS)}")
@@ -354,7 +351,6 @@ def forms(
 
 def _read(files: list[Path], key_file: Path, out: str) -> int:
     from medtasks_ext.studies.forms import read_forms, read_key, tables_of, write_results
-    from medtasks_ext.studies.said import study
 
     key = read_key(key_file)
     rows, missing = read_forms(files, key)
@@ -366,4 +362,111 @@ def _read(files: list[Path], key_file: Path, out: str) -> int:
     show_tables(kind["tables"], tables, sample=bool(key.get("SAMPLE_DATA")))
     typer.echo(f"results: {out}")
     say_next(kind["next"].format(out=out, runs=" ".join(run["folder"] for run in key.get("runs", ()))))
+    return 0
+
+
+def gold(
+    folders: Annotated[list[str], Argument(metavar="RUN...", help="Folders of runs.")],
+    jury: Annotated[str, Option(metavar="JURY", help="Jury file, or a bundled one; one judge is enough.")],
+    tasks: OnlyTasks = None,
+    dry_run: DryRun = False,
+) -> int:
+    """Let models flag doubtful reference answers.
+
+    And compare the jury's scores of answers with and without a flagged reference, into gold. Resumable.
+
+    Example: medtasks study gold runs/MODEL --jury jury.yaml --dry-run
+
+    Exit code 1: verdicts are missing.
+    """
+    quiet()
+    from medtasks_ext.runner.run import Run
+
+    out, what = Path("gold"), "verdicts on references"
+    judges, wanted = load_jury(jury), set(registry().leaves_of(names_in(tasks)))
+    names = dict.fromkeys(given.rstrip("/") for given in folders)
+    runs, judged = {name: Run(Path(name), registry()) for name in names}, []
+    for run in runs.values():
+        run.load()
+        done = [name for name in run.manifest.tasks if run.is_done(name) and (not tasks or name in wanted)]
+        judged += judged_tasks(run.folder, registry(), done)
+    say_changed(run.folder for run in runs.values())
+    if not (cases := judge_data.gold_cases(judged)):
+        fault = "no finished task of these runs is judged beside a reference"
+        remedy = "`medtasks run` an open-ended task that has references first"
+        raise MedtasksError(fault, where=", ".join(runs), remedy=remedy)
+    asked = ask_jury(judges, cases, out, "medtasks study gold", what, dry_run=dry_run)
+    if asked is None:
+        return 0
+    tables = judge_data.gold_tables(cases, asked[0], {name: run.files for name, run in runs.items()})
+    write_tables(out, "gold", tables, judges=[judge.identity() for judge in judges.judges])
+    synthetic = any(case.synthetic for task in cases for case in task.cases)
+    show_tables(study("gold")["tables"], tables, sample=synthetic)
+    code = _end(asked[1], sum(row["missing"] for row in tables["tasks"]), what)
+    if not code:
+        judge = f"medtasks judge {' '.join(runs)} --jury {jury}"
+        say_next(f"medtasks view {' '.join(runs)}" if tables["scores"] else judge)
+    return code
+
+
+def judge_models(
+    files: Annotated[list[Path], Argument(metavar="CASES...", help="JSONL files of cases.")],
+    expert: Annotated[list[Path] | None, Option(help="Decisions of experts, if not in CASES.")] = None,
+    decided: Annotated[list[Path] | None, Option("--judge", help="Decisions of a judge; repeatable.")] = None,
+    jury: Annotated[
+        str | None, Option(metavar="JURY", help="Jury file: ask these judges about each point; resumable.")
+    ] = None,
+) -> int:
+    """Write training data of a judge, or compare judges with experts.
+
+    Of cases whose scoring points experts decided, as MLB does: a tenth of the questions is held out, into
+    judge_data. With --jury or --judge: accuracy, precision, recall, F1 and kappa of their decisions, into
+    judge_eval.
+
+    Example: medtasks study judge queue.jsonl --expert decisions.jsonl
+
+    Example: medtasks study judge judge_data/test_cases.jsonl --jury judge.yaml
+
+    Exit code 1: decisions are missing.
+    """
+    quiet()
+    cases = judge_data.read_cases(files)
+    truth = judge_data.expert_decisions(cases, expert or [])
+    if not decided and not jury:
+        return _write_data(cases, truth, Path("judge_data"))
+    by_judge = {str(path): judge_data.decisions_about(cases, path) for path in decided or []}
+    end, out = None, Path("judge_eval")
+    if jury:
+        judges = load_jury(jury)
+        task, keys = judge_data.points_to_judge(cases, truth, registry())
+        asked = ask_jury(judges, [task], out, "medtasks study judge", "decisions on points", dry_run=False)
+        assert asked is not None  # which is so after a dry run alone
+        said, end = asked
+        by_judge |= {name: {} for name in judges.names}
+        for (_, document), ratings in said.items():
+            for judge, rated in ratings.items():
+                by_judge[judge][keys[document]] = any(rated.values())
+    figures = [row for name, by in by_judge.items() for row in judge_data.evaluate(cases, truth, by, name)]
+    points = [row for row in figures if row["measure"] == "points"]
+    undecided = [{"judge": row["judge"], "n": row["of"] - row["n"]} for row in points if row["n"] < row["of"]]
+    write_tables(out_folder(out), "judge_eval", {"figures": figures})
+    show_tables(study("judge_eval")["tables"], {"figures": figures, "undecided": undecided})
+    code = _end(end, sum(row["n"] for row in undecided), "decisions on points")
+    if not code:
+        judge = "medtasks judge RUN --jury JURY --dry-run"
+        say_next("name the judge as adjudicator in a jury file", judge)
+    return code
+
+
+def _write_data(cases: dict[str, judge_data.Case], truth: judge_data.Decisions, out: Path) -> int:
+    with private_files(True):  # rows hold questions and answers
+        sides = judge_data.write_split(out, judge_data.split_by_question(cases, truth))
+    line = "{side}: {questions:,} questions, {answers:,} answers, {points:,} points ({share:.1%} met)"
+    show_tables([{"frame": "sides", "line": line}], {"sides": sides})
+    points = sum(len(case["points"]) for case in cases.values())
+    if left := points - len(truth):
+        typer.echo(f"left out: {left:,} of {points:,} points, which no expert has decided")
+    say_next(
+        "train a model on it (docs/judges.md)", f"medtasks study judge {out}/test_cases.jsonl --jury JURY"
+    )
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import string
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,15 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 from rich import box
-from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.console import ConsoleOptions, RenderResult
 
 
 def console() -> Console:
@@ -51,28 +47,6 @@ def short(value: Any, most: int | None = None) -> str:
 SAMPLE_DATA = "SAMPLE DATA: synthetic rows, not a result"
 
 
-class Name:
-    """A cell that breaks at blanks and underscores: names of tasks and groups are long, terminals narrow."""
-
-    def __init__(self, text: str | Text) -> None:
-        self.text = Text.from_markup(text) if isinstance(text, str) else text
-        self.parts = re.findall(r"[^_ ]*[_ ]+|[^_ ]+", self.text.plain)
-
-    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        longest = max((cell_len(part.rstrip()) for part in self.parts), default=0)
-        return Measurement(longest, cell_len(self.text.plain)).with_maximum(options.max_width)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        ends, end, room = list[int](), 0, 0
-        for part in self.parts:
-            if room and room + cell_len(part.rstrip()) > options.max_width:
-                ends, room = [*ends, end], 0
-            end, room = end + len(part), room + cell_len(part)
-        for line in self.text.divide(ends):
-            line.rstrip()
-            yield line
-
-
 #: What stands where a figure is missing.
 MISSING = "–"
 
@@ -89,7 +63,6 @@ class Column:
     heading: str
     value: Value = ""
     format: str = ""
-    breaks: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def cell(self, row: Any) -> Any:
@@ -152,13 +125,13 @@ def spread(
 
 
 def texts(heading: str, value: Value = "") -> Column:
-    return Column(heading, value, breaks=True, settings={"overflow": "fold"})
+    return Column(heading, value, settings={"overflow": "fold"})
 
 
 def figure(heading: str, value: Value = "", form: str = "") -> Column:
     """A column of figures at the right; one without a heading is for remarks."""
     settings = {"justify": "right" if heading else "left", "no_wrap": bool(heading)}
-    return Column(heading, value, form, not heading, settings)
+    return Column(heading, value, form, settings)
 
 
 def show(
@@ -181,12 +154,7 @@ def show(
     for row in rows if isinstance(rows, Iterable) else rows.to_pylist():
         # a named tuple is a record
         cells = row if type(row) is tuple else [column.cell(row) for column in columns]
-        table.add_row(
-            *(
-                Name(cell) if column.breaks and isinstance(cell, str | Text) else cell
-                for column, cell in zip(columns, cells, strict=False)
-            )
-        )
+        table.add_row(*cells)
     if total is not None:
         table.add_section()
         table.add_row(*[column.cell(total) for column in columns], style="bold")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,20 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument
 
-from medtasks_ext.cli.tables import SAMPLE_DATA, figure, short, show, texts, write, write_heading
+from medtasks_ext.cli.tables import SAMPLE_DATA, short, write, write_heading
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError, near
 from medtasks_ext.registry import registry
+from medtasks_ext.report.answers.column import Column, columns_of, sources_named, sources_of
+from medtasks_ext.report.answers.dataset import DatasetAnswers
+from medtasks_ext.results.reading import read_results
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from medtasks_ext.jsonfile import Json
-    from medtasks_ext.report.answers.column import Column
-    from medtasks_ext.report.answers.dataset import DatasetAnswers
 
-#: Documents that are listed where none is named.
-_LISTED = 20
 #: Characters of a reading, or of a judge's verdict, that are printed.
 _MOST = 2000
 _STYLES = {"found": "green", "missed": "bold red", "spurious": "bold yellow"}
@@ -34,7 +32,7 @@ def view(
     paths: Annotated[
         list[str],
         Argument(
-            metavar="RUN... [TASK [DOCUMENT]]",
+            metavar="RUN... [TASK DOCUMENT]",
             help="Folders of runs, or of lm_eval --output_path --log_samples. With a task, and a document's "
             "key or place from 0: in the terminal.",
         ),
@@ -45,8 +43,7 @@ def view(
     The page of `report`, only on this machine, with all answers: filters, search, two runs side by side,
     clusters of errors and confusion matrices. It is made anew while a run goes on.
 
-    With a task, in the terminal: its errors, and the documents of each; with a document: prompt, response,
-    readings, score.
+    With a task and a document, in the terminal: prompt, response, readings, score.
 
     Example: medtasks view runs/A runs/B
 
@@ -59,21 +56,18 @@ def view(
     if not named:
         _serve(paths)
         return 0
-    if n > 1 or len(named) > 2:
+    if n > 1 or len(named) != 2:
         what = "one document of one run is shown at a time, in the terminal"
         remedy = "write: medtasks view RUN TASK DOCUMENT; and is each folder of a run there?"
         raise MedtasksError(what, where=" ".join(paths), remedy=remedy)
     run, task = paths[0], named[0]
-    answers, column = _answers(run, task)
+    column = _column(run, task)
     if column.source.sample:
         write(SAMPLE_DATA, "bold yellow")
-    if len(named) == 1:
-        _print_errors(answers, column)
-        say_next(f"medtasks view {run} {task} DOCUMENT", f"medtasks view {run}")
-    else:
-        seen = answers.document(answers.place_of(named[1]), whole=True)
-        write(f"{task}, document {seen['key']}", "bold")
-        _print_document(seen["target"], seen["responses"][0], column)
+    answers = DatasetAnswers([column])
+    seen = answers.document(answers.place_of(named[1]), whole=True)
+    write(f"{task}, document {seen['key']}", "bold")
+    _print_document(seen["target"], seen["responses"][0], column)
     return 0
 
 
@@ -95,11 +89,7 @@ def _serve(paths: Sequence[str]) -> None:
     say_next(f"medtasks report {' '.join(paths)} -o report")
 
 
-def _answers(run: str, task: str) -> tuple[DatasetAnswers, Column]:
-    from medtasks_ext.report.answers.column import columns_of, sources_named, sources_of
-    from medtasks_ext.report.answers.dataset import DatasetAnswers
-    from medtasks_ext.results.reading import read_results
-
+def _column(run: str, task: str) -> Column:
     tasks, path = registry(), Path(run)
     results = read_results([path], tasks)
     sources = sources_named(sources_of(results.entries, tasks, [path]), task, tasks)
@@ -113,24 +103,7 @@ def _answers(run: str, task: str) -> tuple[DatasetAnswers, Column]:
         say(str(fault))
     if not columns:
         raise MedtasksError("its answers cannot be read", where=task, remedy="mend what is named above")
-    return DatasetAnswers(columns), columns[0]
-
-
-def _print_errors(answers: DatasetAnswers, column: Column) -> None:
-    head = answers.head()
-    [found] = head["columns"]
-    mark = "SAMPLE " if column.source.sample else ""
-    said = "no score" if found["score"] is None else f"{mark}score {found['score']:.4f}"
-    write(f"{column.source.task}: {len(column.rows):,} documents, {said}", "bold")
-    if not found["errors"]:
-        typer.echo("no error was found")
-        return
-    show(found["errors"], [texts("error", "cluster"), figure("documents", form=",")])
-    for item in head["meaning"]:
-        keys = [row.key for row in column.rows if row.cluster == item]
-        if keys:
-            more = f" and {len(keys) - _LISTED:,} more" if len(keys) > _LISTED else ""
-            write(f"{item}: {', '.join(keys[:_LISTED])}{more}")
+    return columns[0]
 
 
 def _print_document(target: str, response: Json, column: Column) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.egress import NO_TEXT, AskedServer, Egress, Text
 from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request, Usage
 from medtasks_ext.engines.http import Client
-from medtasks_ext.engines.replies import NO_KEY, Server, chat_answer, shortened
+from medtasks_ext.engines.replies import NO_KEY, Server, chat_answer
 from medtasks_ext.engines.servers import ServerEngine, may_quote
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.judge.cases import Ask, RunToJudge, requests_of
@@ -60,13 +60,7 @@ class JudgeEngine(ServerEngine):
             connections=judge.max_concurrent,
             timeout=judge.timeout,
         )
-        super().__init__(
-            [server],
-            MAX_TRIES - 1,
-            chat_answer,
-            say=say,
-            egress=egress,
-        )
+        super().__init__([server], MAX_TRIES - 1, chat_answer, say=say, egress=egress)
         self.local = False  # verdicts under way are waited for, also those of a model on this machine
 
     def prepare(self, request: Request) -> Request:
@@ -90,42 +84,19 @@ class JudgeEngine(ServerEngine):
         return plain
 
     async def fault(self, budget: Budget) -> str:
-        """Why the judge cannot work, found out before it is asked about answers; empty if it can.
-
-        Asks for the list of models. Where the model is not on it, or a key is to be tried (lists are
-        often open to anyone), a request for one token decides, if the budget allows it.
-        """
-        async with self.client(self._servers[0]) as client:
-            reply = await client.exchange("GET", "/models", seconds=PROBE_SECONDS, quote=True)
-            if isinstance(reply, Fault):  # a server may take the key for chats and not for the list
-                if reply.status is None or reply.kind is FaultKind.MONEY:
-                    return reply.reason
-                listed = []
-            else:
-                listed = _names(reply.body)
-            is_listed = self.judge.model in listed
-            if is_listed and not self.judge.api_key_env:
-                return ""
-            cost = self.judge.cost(most_tokens(_PROBE), 1)
-            if not budget.reserve(cost):
-                return ""
-            body = chat_body(self.judge, _PROBE, None, limit=1)
-            seconds = min(self.judge.timeout, PROBE_SECONDS)
-            reply = await client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
-            budget.settle(cost, spent=cost)
-        if not isinstance(reply, Fault):
-            if isinstance(reply.body, dict) and reply.body.get("choices"):
-                return ""  # one token need not hold text
-            answer = chat_answer(reply.body, quote=True)
-            return "" if isinstance(answer, Answer) else answer.reason
-        if reply.kind.ends_all:
-            return f"{reply.reason}; it has: {shortened(', '.join(listed))}" if listed else reply.reason
-        if reply.status == 429:  # a busy server will answer later
+        """Why the judge cannot work, by a request for one token, if the budget allows it; empty if it can."""
+        cost = self.judge.cost(most_tokens(_PROBE), 1)
+        if not budget.reserve(cost):
             return ""
-        if reply.kind.is_transient:
-            return reply.reason
-        # a model that is there may refuse so short a reply
-        return "" if is_listed else f"a request for one token is refused: {reply.reason}"
+        body, seconds = chat_body(self.judge, _PROBE, None, limit=1), min(self.judge.timeout, PROBE_SECONDS)
+        async with self.client(self._servers[0]) as client:
+            reply = await client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
+        budget.settle(cost, spent=cost)
+        if not isinstance(reply, Fault):
+            return ""
+        # a busy server will answer later, and one may refuse so short a reply
+        broken = reply.kind.ends_all or (reply.kind.is_transient and reply.status != 429)
+        return reply.reason if broken else ""
 
 
 def messages_of(request: Request) -> list[dict[str, str]]:
@@ -157,13 +128,6 @@ def usage_of(answer: Answer, messages: list[dict[str, str]]) -> Usage:
         return Usage(answer.usage.prompt, answer.usage.completion, prompt_bytes=prompt)
     reply = len(answer.text.encode(errors="surrogatepass"))
     return Usage(prompt // BYTES_PER_TOKEN, reply // BYTES_PER_TOKEN, prompt_bytes=prompt, counted=False)
-
-
-def _names(body: Any) -> list[str]:
-    try:
-        return [str(item["id"]) for item in body["data"]]
-    except (KeyError, TypeError):
-        return []
 
 
 #: Draws of a question in one call, where they cannot be read.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache, partial
@@ -330,29 +331,19 @@ def _joined(item: Item, data: Data) -> list[Cell]:
     return [cell for cells in parts for cell in cells if cell.row in shared]
 
 
-class Check(NamedTuple):
-    figures: int  # of the block
-    printed: int  # figures that the paper prints
-    deviations: tuple[float, ...]  # of those that were recomputed
-    off: int  # how many of these came out as another figure
-
-    @property
-    def words(self) -> str:
-        compared = len(self.deviations)
-        if not self.printed:
-            return f"{self.figures:,} figures, none printed"
-        restated = self.printed - compared
-        if not compared:
-            return f"{restated:,} printed figures restated; no data to recompute them from"
-        words = f"{compared - self.off:,} of {compared:,} printed figures come out"
-        words += f", at most {max(self.deviations):.4f} off"
-        return f"{'✗' if self.off else '✓'} {words}{f'; {restated:,} more restated' if restated else ''}"
-
-
-def check(item: Item, cells: Sequence[Cell]) -> Check:
-    deviations = tuple(cell.deviation for cell in cells if cell.deviation is not None)
-    printed = sum(cell.printed is not None for cell in cells)
-    return Check(len(cells), printed, deviations, sum(value > item.tolerance for value in deviations))
+def check(item: Item, cells: Sequence[Cell]) -> tuple[str, Counter[str]]:
+    """How many figures are `printed`, `compared`, and come out `off`, and that in words."""
+    deviations = [cell.deviation for cell in cells if cell.deviation is not None]
+    n = Counter(printed=sum(cell.printed is not None for cell in cells), compared=len(deviations))
+    n["off"] = sum(value > item.tolerance for value in deviations)
+    restated = n["printed"] - n["compared"]
+    if not n["printed"]:
+        return f"{len(cells):,} figures, none printed", n
+    if not deviations:
+        return f"{restated:,} printed figures restated; no data to recompute them from", n
+    words = f"{n['compared'] - n['off']:,} of {n['compared']:,} printed figures come out"
+    words += f", at most {max(deviations):.4f} off{f'; {restated:,} more restated' if restated else ''}"
+    return f"{'✗' if n['off'] else '✓'} {words}", n
 
 
 _STATISTICS = {

@@ -1,5 +1,5 @@
 """Adjudicated cases, the data that a judge model is fine-tuned on, and its decisions against those of experts
-(MLB, sections 3.6 and 4.4, Table 5).
+(MLB, sections 3.6 and 4.4, Table 5); references that a jury doubts (MedHELM).
 
 A case is one answer with its scoring points, each of which an expert has decided to be met or not:
 
@@ -21,18 +21,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import numbered_lines, parse_json, write_json, write_lines
+from medtasks_ext.jsonfile import numbered_lines, parse_json, read_json, write_json, write_lines
 from medtasks_ext.judge.cases import FIELD, PROTOCOL, JudgedTask, point_rubric, shown_for_point
 from medtasks_ext.judge.cases import Case as JudgedCase
 from medtasks_ext.judge.protocol import AXIS
 from medtasks_ext.metrics.common import micro_f1, micro_precision, micro_recall
 from medtasks_ext.process import SEED, random_rank
-from medtasks_ext.stats.bootstrap import resample
+from medtasks_ext.stats.bootstrap import percentile_interval, resample, resampling_weights
 from medtasks_ext.stats.intervals import intervals_of
 from medtasks_ext.stats.statistic import Array, Counts, Statistic, as_they_are, by_unit, ratios
+from medtasks_ext.studies.said import Said, rubric_of
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry
+    from medtasks_ext.runs.folder import RunFolder
 
 #: Of the questions, that is held out.
 TEST_SHARE = 0.1
@@ -237,3 +239,64 @@ def points_to_judge(
         texts = shown_for_point(case["question"], case["points"][point], case["answer"])
         task.cases.append(JudgedCase(document, None, texts, rubric))
     return task, keys
+
+
+# Whether references hold, a jury says (MedHELM, arXiv v1, Appendix D and Figure 6): a model flags those that
+# rest on more than the input; the scores of answers whose reference is flagged stand beside the others'.
+
+
+def gold_cases(tasks: Iterable[JudgedTask]) -> list[JudgedTask]:
+    """The references of runs' judged tasks, each once; tasks without any are left out."""
+    rubric = rubric_of("gold")
+    by_task: dict[str, JudgedTask] = {}
+    seen: set[tuple[str, str]] = set()
+    for task in tasks:
+        for case in task.cases:
+            if "gold" in case.texts and (task.name, case.document) not in seen:
+                seen.add((task.name, case.document))
+                own = by_task.setdefault(task.name, JudgedTask(task.name, rubric, task.open_access))
+                texts = {"question": case.texts["question"], "response": case.texts["gold"]}
+                own.cases.append(JudgedCase(case.document, case.run, texts, rubric, synthetic=case.synthetic))
+    return list(by_task.values())
+
+
+def gold_tables(
+    tasks: Sequence[JudgedTask], said: Said, runs: Mapping[str, RunFolder]
+) -> dict[str, list[dict[str, Any]]]:
+    """`flags`, `tasks`: references that more judges doubt than accept; `scores`: the jury's by these."""
+    tables: dict[str, list[dict[str, Any]]] = {"tasks": [], "scores": [], "flags": []}
+    for task in tasks:
+        flags = {}
+        for case in task.cases:
+            if votes := [by["reference"] for by in said[task.name, case.document].values()]:
+                flags[case.document] = 2 * sum(votes) < len(votes)
+        for name, folder in runs.items():
+            path = folder.judged_file(task.name)
+            documents = read_json(path)["documents"] if path.is_file() else []
+            if by := {item["document"]: item["score"] for item in documents if item["score"] is not None}:
+                row = _by_reference(task.name, by, flags)
+                tables["scores"].append({"task": task.name, "run": name, **row})
+        n = {"documents": len(flags), "flagged": sum(flags.values()), "missing": len(task.cases) - len(flags)}
+        percent = 100 * n["flagged"] / len(flags) if flags else None
+        tables["tasks"].append({"task": task.name, **n, "percent": percent})
+        rows = [{"task": task.name, "document": name, "flagged": int(flag)} for name, flag in flags.items()]
+        tables["flags"] += rows
+    return tables
+
+
+def _by_reference(task: str, scores: Mapping[str, float], flags: Mapping[str, bool]) -> dict[str, Any]:
+    """Means of one run on 0-1, and the difference with its 95 % interval, documents drawn anew."""
+    shared = sorted(set(scores) & set(flags))
+    values = np.array([scores[document] for document in shared])
+    flagged = np.array([flags[document] for document in shared], dtype=bool)
+    row: dict[str, Any] = {"n_flagged": int(flagged.sum()), "n_accepted": int((~flagged).sum())}
+    for name, part in (("flagged", flagged), ("accepted", ~flagged)):
+        row[name] = float(values[part].mean()) if part.any() else None
+    if None in row.values():
+        return {**row, "difference": None, "low": None, "high": None}
+    weights = resampling_weights(task, len(shared)).astype(float)
+    with np.errstate(invalid="ignore"):  # a resample without one of the two has no difference
+        drawn = [weights @ (values * part) / (weights @ part) for part in (flagged, ~flagged)]
+    differences = drawn[0] - drawn[1]
+    around = percentile_interval(differences[~np.isnan(differences)])
+    return {**row, "difference": row["flagged"] - row["accepted"], "low": around.low, "high": around.high}

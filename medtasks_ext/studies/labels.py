@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,33 +114,22 @@ def labels_in(path: Path, tasks: Registry) -> list[Labels] | None:
     return [_labels(file, asking) for file in files] if files and files[0].is_file() else None
 
 
-def _labels(file: Path, asking: Any) -> Labels:
+def _labels(file: Path, asking: Callable[[str], frozenset[str]]) -> Labels:
     content = read_json(file)
     try:
-        shared = {"task": content["task"], "origin": content["origin"], "rows_hash": content["rows_hash"]}
+        shared = {name: content[name] for name in ("task", "origin", "rows_hash")} | {"where": str(file)}
         if "method" in content:
-            return Labels(
-                axis=DIFFICULTY,
-                tasks=frozenset({content["task"], *content["same_documents"]}),
-                by_question={item["id"]: (item["level"],) for item in read_levels(file)["questions"]},
-                values=LEVELS,
-                where=str(file),
-                **shared,
-            )
+            levels = {item["id"]: (item["level"],) for item in read_levels(file)["questions"]}
+            of = frozenset({content["task"], *content["same_documents"]})
+            return Labels(axis=DIFFICULTY, tasks=of, by_question=levels, values=LEVELS, **shared)
         label = departments()
         shown = {item["id"]: label.shown(label.read(item[DEPARTMENT])) for item in content["questions"]}
-        return Labels(
-            axis=DEPARTMENT,
-            tasks=frozenset({content["task"], *asking(content["task"])}),
-            by_question={**shown, **dict.fromkeys(content["missing"], (NOT_LABELLED,))},
-            values=(*label.order, NOT_LABELLED),
-            where=str(file),
-            wording="own",
-            **shared,
-        )
+        shown |= dict.fromkeys(content["missing"], (NOT_LABELLED,))
+        of, values = frozenset({content["task"], *asking(content["task"])}), (*label.order, NOT_LABELLED)
+        return Labels(axis=DEPARTMENT, tasks=of, by_question=shown, values=values, wording="own", **shared)
     except (KeyError, TypeError, ValueError):
-        what, remedy = "is no file of labels of documents", "`medtasks study` writes them"
-        raise MedtasksError(what, where=file, remedy=remedy) from None
+        what = "is no file of labels of documents"
+        raise MedtasksError(what, where=file, remedy="`medtasks study` writes them") from None
 
 
 def read_levels(path: Path) -> dict[str, Any]:

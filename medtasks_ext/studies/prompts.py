@@ -34,8 +34,8 @@ def write_wordings(folder: Path, dataset: Dataset, wordings: Mapping[str, str]) 
     An empty wording is that of the task.
     """
     pool, wanted = _pool(dataset), study("prompts")["rows"]
-    chosen = random.Random(SEED).sample(pool, min(wanted + 5, len(pool)))
-    asked, shots = chosen[:wanted], chosen[wanted:]  # without these, rows that are asked would serve as shots
+    drawn = random.Random(SEED).sample(pool, min(wanted + 5, len(pool)))
+    asked, shots = drawn[:wanted], drawn[wanted:]  # without these, rows that are asked would serve as shots
     for name, wording in wordings.items():
         place = folder / name / dataset.metadata.suite / dataset.folder.name
         place.mkdir(parents=True)
@@ -67,19 +67,16 @@ def _pool(dataset: Dataset) -> list[Row]:
     raise MedtasksError(what, where=dataset.id, remedy="put such rows into fewshot.jsonl beside test.jsonl")
 
 
-def choose(folder: Path, task: str, wordings: Mapping[str, str], known: Registry) -> dict[str, Any]:
+def chosen(folder: Path, task: str, wordings: Mapping[str, str], known: Registry) -> dict[str, Any]:
     """The wording with the best mean over models, each asked all wordings on all rows; `selection.json`."""
     scores, sample = dict[str, dict[str, float]](), False
     for name in wordings:
         runs = folder / name / "runs"
         for entry in read_results([runs], known).entries if runs.is_dir() else ():
             item = entry.experiments.get(task)
-            if (
-                item
-                and item.score is not None
-                and item.covered >= 1
-                and item.n >= (item.conditions.n_here or 0)
-            ):
+            if item is None or item.score is None or item.covered < 1:
+                continue
+            if item.n >= (item.conditions.n_here or 0):
                 scores.setdefault(name, {})[entry.label] = item.score
                 sample |= entry.sample
     models = {model for of in scores.values() for model in of}

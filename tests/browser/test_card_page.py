@@ -3,7 +3,7 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from medtasks_ext.results import reading
+from medtasks_ext.cli import card as card_command
 from medtasks_ext.results.reading import Results
 from tests.browser.report_page import on_all, texts
 from tests.browser.report_payload import made_entry
@@ -29,7 +29,7 @@ def test_the_card_takes_one_screen_and_says_its_measure(
     medtasks, browser, tmp_path, monkeypatch, n, asked, said
 ):
     if n == 87:  # all suites in all strategies
-        monkeypatch.setattr(reading, "read_results", lambda *_: Results([made_entry()], []))
+        monkeypatch.setattr(card_command, "read_results", lambda *_: Results([made_entry()], []))
     else:
         model = "ORG/an-organisation-with-a-long-name-8b"
         write_run(tmp_path / "run", model, like("gemma-3-27b-it", SOME[:n]), **asked)

@@ -137,7 +137,6 @@ def test_a_command_ends_with_the_one_that_makes_sense_next(medtasks):
         (("ls", "bridge_zh"), "medtasks preview"),
         (("preview", "bridge_chip_ctc", "--data", "sample"), "medtasks run"),
         (("report", "a", "--published", "none"), "medtasks report a -o report"),
-        (("view", "a", "bridge_chip_ctc"), "medtasks view a bridge_chip_ctc DOCUMENT"),
         (("judge", "a", "--jury", "local", "--dry-run"), "the same command without --dry-run"),
         (FORMS, "medtasks study forms"),
         (("dev", "validate", "bridge_chip_ctc"), "medtasks preview bridge_chip_ctc"),

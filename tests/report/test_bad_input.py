@@ -74,7 +74,7 @@ def test_a_hostile_run_folder_is_one_message_of_every_command(medtasks, tmp_path
     change(write_run(tmp_path / "run", "ORG/a", {OPEN: GOOD}))
     for command in (
         ("report", "run"), ("card", "run", "-o", "card", "--parts"), ("compare", "good", "run"),
-        ("view", "run", OPEN), ("rescore", "run"),
+        ("view", "run", OPEN, "0"), ("rescore", "run"),
     ):  # fmt: skip
         start = process_time()
         outcome = medtasks(*command)

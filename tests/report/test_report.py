@@ -163,7 +163,7 @@ def test_a_task_without_a_score_says_why(medtasks, tmp_path):
     }
     write_run(tmp_path / "a", "ORG/a", {OPEN: GOOD}, states=states)
     outcome = medtasks("report", "a", "--json", "--published", "none")
-    found = {gap["task"]: (gap["state"], gap["reason"]) for gap in json.loads(outcome.out)["without_score"]}
+    found = {gap["task"]: (gap["state"], gap["reason"]) for gap in json.loads(outcome.out)["gaps"]}
     assert found[LETTERS] == ("missing", states[LETTERS]["error"])
     assert found["bridge_meddg"] == ("failed", "KeyError: 'column'")
     assert {found[name][0] for name in ("bridge_mts", "bridge_imcs_v2_sr", "bridge_imcs_v2_mrg")} == {
@@ -180,13 +180,13 @@ def test_tokens_cost_what_the_bundled_configuration_says(medtasks, tmp_path):
     write_run(tmp_path / "unknown", "ORG/unknown", {OPEN: GOOD}, record=tokens)
     write_run(tmp_path / "uncounted", "ORG/uncounted", {OPEN: GOOD})
     names = ("known", "unknown", "uncounted")
-    found = json.loads(medtasks("report", *names, "--json", "--published", "none").out)["entries"]
+    found = json.loads(medtasks("report", *names, "--json", "--published", "none").out)["costs"]
     by_model = {item["model"]: item for item in found if item["kind"] != "published"}
     assert by_model["gpt-4o-2024-08-06"]["usd"] == pytest.approx(2 * (2 * 2.5 + 0.1 * 10))
     assert "2 of 2 tasks × 2.5 USD" in by_model["gpt-4o-2024-08-06"]["price"]
     assert by_model["ORG/unknown"]["usd"] is None and "no price" in by_model["ORG/unknown"]["price"]
-    assert (by_model["ORG/uncounted"]["usd"], by_model["ORG/uncounted"]["tokens"]) == (None, None)
-    helm = json.loads(medtasks("report", "uncounted", "--published", "medhelm", "--json").out)["entries"]
+    assert (by_model["ORG/uncounted"]["usd"], by_model["ORG/uncounted"]["counted"]) == (None, 0)
+    helm = json.loads(medtasks("report", "uncounted", "--published", "medhelm", "--json").out)["costs"]
     assert {item["usd"] for item in helm if item["model"] == "Gemini 2.0 Flash"} == {43.1}
 
 

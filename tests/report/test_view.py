@@ -248,8 +248,3 @@ def test_show_prints_a_document(made, medtasks, monkeypatch):
 
     done = medtasks("view", made[0], LABEL, "t7")
     assert "characters …" not in done.out and len(done.out) > LONG
-
-
-def test_show_without_a_document_prints_the_errors(made, medtasks):
-    done = medtasks("view", made[0], LABEL)
-    assert done.code == 0 and "empty: t3" in done.out and "truncated: t4" in done.out

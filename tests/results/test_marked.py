@@ -36,7 +36,7 @@ def test_a_planted_score_is_marked_wherever_it_is_read_and_published_nowhere(med
     refused = medtasks("card", "run", "--layout", "bridge", "--parts", "-o", "e")
     assert refused.code == 2 and mark in refused.text
     assert not any((tmp_path / name).exists() for name in ("card", "s", "e"))
-    assert mark in medtasks("view", "run", TASK).text
+    assert mark in medtasks("view", "run", TASK, "0").text
     assert mark in medtasks("study", "gold", "run", "--jury", "local", "--dry-run").text
     assert mark in medtasks("study", "forms", "run", "other", "--tasks", TASK, "-o", "forms").text
 

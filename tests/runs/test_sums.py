@@ -43,7 +43,7 @@ def test_a_byte_of_the_same_length_and_time_is_seen_by_whatever_reads_the_run(me
     assert file.stat().st_size == before.st_size
     mark = f"changed since the run ended: {file.name}"
     medtasks.done(*RUN_TO, "other", "--model", "oracle")
-    for command in (REPORT, ("compare", "run", "other"), ("view", "run", TASK)):
+    for command in (REPORT, ("compare", "run", "other"), ("view", "run", TASK, "0")):
         assert mark in medtasks(*command).text, command
     refused = medtasks(*CARD)
     assert refused.code == 2 and mark in refused.err and "from a copy" in refused.err

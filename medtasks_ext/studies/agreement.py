@@ -1,41 +1,44 @@
-"""What MedHELM validates its jury with: clinicians' ratings, and references that hold.
+"""Agreement of a jury: between judges, on axes, and with clinicians (MedHELM).
 
 A jury, ROUGE-L and BERTScore-F stand beside clinicians. All sources are compared on the same answers, by
 the mean of their axes, z-scored per rater. An ICC below 0 counts as 0: it has no lower bound, so one pair
 with two answers could outweigh all others. What makes an answer "much" nearer, the paper does not say.
-
-Whether references hold, a jury says, too (arXiv v1, Appendix D and Figure 6): a model flags those that rest
-on more than the input, and the scores of answers whose reference is flagged stand beside those of the others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from statistics import fmean, stdev
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError, some
-from medtasks_ext.jsonfile import read_json
-from medtasks_ext.judge.cases import Case, JudgedTask, response_hash
-from medtasks_ext.judge.report import ALL, COMPOSITE, Figure
+from medtasks_ext.jsonfile import write_json
+from medtasks_ext.judge.cases import JudgedTask, response_hash
+from medtasks_ext.judge.protocol import N_ASSESSORS
+from medtasks_ext.judge.scores import DocumentScore
 from medtasks_ext.metrics.generation import bertscore_values, rouge_scores
+from medtasks_ext.results.frames import records, table_of
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.stats import agreement
-from medtasks_ext.stats.bootstrap import percentile_interval, resampling_weights
 from medtasks_ext.stats.intervals import of_shares
-from medtasks_ext.studies.said import Said, rubric_of
-from medtasks_ext.tables import read_sheet
+from medtasks_ext.tables import csv_lines, read_sheet
 
-if TYPE_CHECKING:
-    from medtasks_ext.judge.scores import DocumentScore
-    from medtasks_ext.runs.folder import RunFolder
-
-COLUMNS = ("task", "document", "rater", "axis", "score")
+#: a run's judged tasks, with the scores of their answers
+Scored: TypeAlias = Sequence[tuple[JudgedTask, Sequence[DocumentScore]]]
 #: (run folder, task, document) -> rater -> axis -> score
 Ratings = dict[tuple[str, str, str], dict[str, dict[str, float]]]
+#: rater -> answer -> mean of the axes, or a metric's value
+_Composites = Mapping[str, Mapping[str, float]]
 
+COLUMNS = ("task", "document", "rater", "axis", "score")
+ALL = "all tasks"
+COMPOSITE, POOLED = "mean of axes", "all axes"
 PEOPLE, JURY, ROUGE, BERTSCORE = "clinicians", "jury", "ROUGE-L", "BERTScore-F"
 ICC, PAIRWISE_ICC, SPEARMAN = "ICC(3,k)", "mean pairwise ICC(3,k)", "Spearman"
 NEARER, MUCH_NEARER = "nearer to clinicians", "much nearer to clinicians"
@@ -44,13 +47,100 @@ MUCH = 0.5
 #: Bounds of the clinicians' mean on 0-1; moderate is 3 to 4 on a scale of 1 to 5 (MedHELM, Results).
 LEVELS = {"all": (0.0, 1.0), "low": (0.0, 0.5), "moderate": (0.5, 0.75), "high": (0.75, 1.0)}
 
-#: run -> its judged tasks with the scores of their answers
-Scored = Mapping[str, Sequence[tuple["JudgedTask", Sequence["DocumentScore"]]]]
-#: rater -> answer -> mean of the axes, or a metric's value
-_Composites = Mapping[str, Mapping[str, float]]
+
+class Figure(NamedTuple):
+    """A row of the frame `agreement`, which says what its columns mean."""
+
+    table: str
+    task: str
+    between: str  # joined by ` + `
+    item: str
+    measure: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
 
 
-def clinician_figures(runs: Scored, ratings: Ratings) -> list[Figure]:
+def write_figures(folder: Path, figures: Sequence[Figure]) -> None:
+    """As `judgements/agreement.json` and `.csv` of a run."""
+    frame = table_of("agreement", [figure._asdict() for figure in figures])
+    write_json(path := RunFolder(folder).judgements / "agreement.json", records(frame))
+    write_text(path.with_suffix(".csv"), "".join(csv_lines(frame)))
+
+
+def _scopes(scored: Scored) -> Iterator[tuple[str, Scored]]:
+    """Each task, and then all tasks of a protocol: ratings under different protocols are not on one scale."""
+    by_protocol: dict[str, dict[str, list[tuple[JudgedTask, Sequence[DocumentScore]]]]] = {}
+    for task, scores in scored:
+        tasks = by_protocol.setdefault(task.rubric.judging.protocol, {})
+        tasks.setdefault(task.name, []).append((task, scores))
+    for protocol, tasks in by_protocol.items():
+        yield from tasks.items()
+        if len(tasks) > 1:
+            every = [pair for pairs in tasks.values() for pair in pairs]
+            yield ALL if len(by_protocol) == 1 else f"{ALL} ({protocol})", every
+
+
+def judge_figures(scored: Scored, judges: Sequence[str]) -> list[Figure]:
+    """Agreement of all pairs of judges, and of all together, per task and over all tasks.
+
+    Spearman and ICC(3,k) compare composites (mean of a judge's axes), the latter after z-scoring per
+    judge; kappa compares the ratings themselves, per axis and over all axes.
+    """
+    figures: list[Figure] = []
+    for name, members in _scopes(scored) if len(judges) > 1 else ():
+        adjudicated = members[0][0].rubric.protocol.dispute_above is not None
+        raters = tuple(judges[:N_ASSESSORS] if adjudicated else judges)
+        scale = sorted({number for task, _ in members for number in task.rubric.protocol.numbers})
+        axes = list(dict.fromkeys(axis for task, _ in members for axis in task.rubric.axes))
+        for group in (*combinations(raters, 2), *[raters] * (len(raters) > 2)):
+            shared = dict[str, dict[str, float]]((judge, {}) for judge in group)
+            rated: list[tuple[str, list[float]]] = []  # axis, what each judge rated it
+            for task, said in ((task, item) for task, scores in members for item in scores):
+                if (by := said.ratings()).keys() >= set(group):
+                    rated += [(axis, [by[judge][axis] for judge in group]) for axis in by[group[0]]]
+                    composites = said.composites()
+                    for judge in group:
+                        shared[judge][f"{task.name} {said.case.document}"] = composites[judge]
+            between, of_all = " + ".join(group), agreement.icc_of_raters(shared)
+            icc = Figure("judges", name, between, COMPOSITE, ICC, *of_all)
+            if len(group) > 2:
+                figures.append(icc)
+                continue
+            one, other = (list(of.values()) for of in shared.values())
+            rho = agreement.rank_correlation(one, other, least=2).value
+            figures += [Figure("judges", name, between, COMPOSITE, SPEARMAN, rho, n=len(one)), icc]
+            for item in [*axes, POOLED]:
+                pairs = [pair for axis, pair in rated if item in (POOLED, axis)]
+                for measure, quadratic in (("Cohen's kappa", False), ("quadratic kappa", True)):
+                    sides = [a for a, _ in pairs], [b for _, b in pairs]
+                    value = agreement.kappa(*sides, scale, quadratic=quadratic)
+                    figures.append(Figure("judges", name, between, item, measure, value, n=len(pairs)))
+    return figures
+
+
+def judge_axis_figures(runs: Mapping[str, Scored], judges: Sequence[str]) -> list[Figure]:
+    """Mean and s.d. of each judge's ratings on each axis, per task and over all tasks and runs (MedHELM,
+    Extended Data Table 6). The s.d. is the sample's.
+    """
+    by_axis = [pair for scored in runs.values() for pair in scored if not pair[0].rubric.judging.points]
+    figures: list[Figure] = []
+    for name, members in _scopes(by_axis):
+        rated: dict[tuple[str, str], list[float]] = {}  # judge, axis -> ratings
+        for item in (item for _, scores in members for item in scores):
+            for judge, ratings in item.ratings().items():
+                for axis, rating in ratings.items():
+                    rated.setdefault((judge, axis), []).append(rating)
+        for judge, axis in product(judges, dict.fromkeys(axis for _, axis in rated)):
+            if values := rated.get((judge, axis)):
+                place, sd = ("judge_axes", name, judge, axis), stdev(values) if len(values) > 1 else None
+                figures.append(Figure(*place, "mean", fmean(values), n=len(values)))
+                figures.append(Figure(*place, "s.d.", sd, n=len(values)))
+    return figures
+
+
+def clinician_figures(runs: Mapping[str, Scored], ratings: Ratings) -> list[Figure]:
     """Agreement with clinicians, per task and over all, and by answer quality (Extended Data Table 4)."""
     tasks = list(dict.fromkeys(task for _, task, _ in ratings))
     scopes = {name: {name} for name in tasks} | ({ALL: set(tasks)} if len(tasks) > 1 else {})
@@ -204,60 +294,3 @@ def _fault(row: Mapping[str, Any], run: str, runs: Mapping[str, Any], task: Judg
     if not on_scale:
         return f"score {row['score']!r} is not on the scale {low:g} to {high:g}"
     return "" if row["rater"] else "no rater"
-
-
-def gold_cases(tasks: Iterable[JudgedTask]) -> list[JudgedTask]:
-    """The references of runs' judged tasks, each once; tasks without any are left out."""
-    rubric = rubric_of("gold")
-    by_task: dict[str, JudgedTask] = {}
-    seen: set[tuple[str, str]] = set()
-    for task in tasks:
-        for case in task.cases:
-            if "gold" in case.texts and (task.name, case.document) not in seen:
-                seen.add((task.name, case.document))
-                own = by_task.setdefault(task.name, JudgedTask(task.name, rubric, task.open_access))
-                texts = {"question": case.texts["question"], "response": case.texts["gold"]}
-                own.cases.append(Case(case.document, case.run, texts, rubric, synthetic=case.synthetic))
-    return list(by_task.values())
-
-
-def gold_tables(
-    tasks: Sequence[JudgedTask], said: Said, runs: Mapping[str, RunFolder]
-) -> dict[str, list[dict[str, Any]]]:
-    """`flags`, `tasks`: references that more judges doubt than accept; `scores`: the jury's by these."""
-    tables: dict[str, list[dict[str, Any]]] = {"tasks": [], "scores": [], "flags": []}
-    for task in tasks:
-        flags = {}
-        for case in task.cases:
-            if votes := [by["reference"] for by in said[task.name, case.document].values()]:
-                flags[case.document] = 2 * sum(votes) < len(votes)
-        for name, folder in runs.items():
-            path = folder.judged_file(task.name)
-            documents = read_json(path)["documents"] if path.is_file() else []
-            if by := {item["document"]: item["score"] for item in documents if item["score"] is not None}:
-                row = _by_reference(task.name, by, flags)
-                tables["scores"].append({"task": task.name, "run": name, **row})
-        n = {"documents": len(flags), "flagged": sum(flags.values()), "missing": len(task.cases) - len(flags)}
-        percent = 100 * n["flagged"] / len(flags) if flags else None
-        tables["tasks"].append({"task": task.name, **n, "percent": percent})
-        rows = [{"task": task.name, "document": name, "flagged": int(flag)} for name, flag in flags.items()]
-        tables["flags"] += rows
-    return tables
-
-
-def _by_reference(task: str, scores: Mapping[str, float], flags: Mapping[str, bool]) -> dict[str, Any]:
-    """Means of one run on 0-1, and the difference with its 95 % interval, documents drawn anew."""
-    shared = sorted(set(scores) & set(flags))
-    values = np.array([scores[document] for document in shared])
-    flagged = np.array([flags[document] for document in shared], dtype=bool)
-    row: dict[str, Any] = {"n_flagged": int(flagged.sum()), "n_accepted": int((~flagged).sum())}
-    for name, part in (("flagged", flagged), ("accepted", ~flagged)):
-        row[name] = float(values[part].mean()) if part.any() else None
-    if None in row.values():
-        return {**row, "difference": None, "low": None, "high": None}
-    weights = resampling_weights(task, len(shared)).astype(float)
-    with np.errstate(invalid="ignore"):  # a resample without one of the two has no difference
-        drawn = [weights @ (values * part) / (weights @ part) for part in (flagged, ~flagged)]
-    differences = drawn[0] - drawn[1]
-    around = percentile_interval(differences[~np.isnan(differences)])
-    return {**row, "difference": row["flagged"] - row["accepted"], "low": around.low, "high": around.high}
