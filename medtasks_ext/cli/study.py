@@ -39,6 +39,7 @@ from medtasks_ext.rows.sources import forced_origin
 from medtasks_ext.run.store import Answers
 from medtasks_ext.runs.manifest import Choice, identity_of
 from medtasks_ext.strict import read_mapping
+from medtasks_ext.studies import forms as experts_forms
 from medtasks_ext.studies import judge_data, labels
 from medtasks_ext.studies.contamination import FILE, ModelTokenizer, probe
 from medtasks_ext.studies.difficulty import draw, grade, strata_of
@@ -325,11 +326,10 @@ def forms(
     quiet()
     if key is not None:
         return _read([Path(name) for name in sources], key, out)
-    from medtasks_ext.studies.forms import write_forms
-    from medtasks_ext.studies.forms.export import KINDS, Wanted
 
-    if kind not in KINDS:
-        raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=f"use {', '.join(KINDS)}")
+    if kind not in experts_forms.KINDS:
+        remedy = f"use {', '.join(experts_forms.KINDS)}"
+        raise MedtasksError(f"no kind {kind!r}", where="--kind", remedy=remedy)
     of_runs, n = kind in ("pairwise", "likert"), experts or study(f"forms/kinds/{kind}")["experts"]
     if of_runs != bool(tasks) or (kind in ("points", "survey") and len(sources) > 1):
         what = "--tasks names what of runs is shown" if of_runs or tasks else "takes one source"
@@ -338,9 +338,9 @@ def forms(
     names = registry().leaves_of(names_in(",".join(sources) if kind == "review" else tasks))
     if of_runs:
         say_changed(map(Path, sources))
-    made = KINDS[kind](Wanted(sources, names, registry(), documents, n))
+    made = experts_forms.KINDS[kind](experts_forms.Wanted(sources, names, registry(), documents, n))
     with private_files(True):  # forms quote answers and rows, and the key undoes the blinding
-        *pages, written = write_forms(made, kind, Path(out))
+        *pages, written = experts_forms.write_forms(made, kind, Path(out))
     typer.echo("\n".join(f"wrote {path}" for path in pages))
     if "gated" in made["notices"]:
         say("the forms hold the texts: hand them only to people whom the agreement for the data permits")
@@ -350,13 +350,11 @@ def forms(
 
 
 def _read(files: list[Path], key_file: Path, out: str) -> int:
-    from medtasks_ext.studies.forms import read_forms, read_key, tables_of, write_results
-
-    key = read_key(key_file)
-    rows, missing = read_forms(files, key)
-    tables, kind = tables_of(rows, key), study(f"forms/kinds/{key['kind']}")
+    key = experts_forms.read_key(key_file)
+    rows, missing = experts_forms.read_forms(files, key)
+    tables, kind = experts_forms.tables_of(rows, key), study(f"forms/kinds/{key['kind']}")
     with private_files(True):
-        write_results(out_folder(out), key, rows, missing, tables)
+        experts_forms.write_results(out_folder(out), key, rows, missing, tables)
     for form, some_rows in missing.items():
         say(f"{form}: {len(some_rows)} of {len(key['forms'][form])} rows are missing from all figures")
     show_tables(kind["tables"], tables, sample=bool(key.get("SAMPLE_DATA")))

@@ -161,14 +161,9 @@ class Judging:
         self._end, self._signals_seen = End(), 0
 
     def pending(self) -> list[Ask]:
-        return [
-            ask
-            for run in self.runs
-            for task in run.tasks
-            for case in task.cases
-            for ask in requests_of(task, case, self.jury, run.store)[1]
-            if ask.judge != HUMAN
-        ]
+        cases = ((task, case, run.store) for run in self.runs for task in run.tasks for case in task.cases)
+        asks = (ask for task, case, store in cases for ask in requests_of(task, case, self.jury, store)[1])
+        return [ask for ask in asks if ask.judge != HUMAN]
 
     def possible(self, asks: Iterable[Ask]) -> list[Ask]:
         """Requests to the adjudicator that the answers to others may lead to, at most."""
@@ -379,8 +374,9 @@ class _Asker(Asker):
 
 async def _check_servers(engines: Sequence[JudgeEngine], budget: Budget) -> None:
     faults = await asyncio.gather(*(engine.fault(budget) for engine in engines))
-    broken = [f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault]
-    if broken:
+    if broken := [
+        f"{engine.judge.name}: {fault}" for engine, fault in zip(engines, faults, strict=True) if fault
+    ]:
         remedy = "start the server, or correct base_url, model or key of that judge in the jury file"
         raise MedtasksError("; ".join(broken), where="--jury", remedy=f"{remedy}; nothing was asked yet")
 

@@ -141,15 +141,12 @@ class Case:
 
     def is_disputed(self, jury: Jury, done: Done) -> bool | None:
         """By more than the threshold; None while an assessment is missing, or where there is no dispute."""
-        given, protocol = self._assessments(jury, done), self.rubric.protocol
+        protocol = self.rubric.protocol
+        given = [done[judge, None] for judge in jury.names[:N_ASSESSORS] if (judge, None) in done]
         if protocol.dispute_above is None or len(given) < N_ASSESSORS:
             return None
-        low, high = protocol.scale
-        return abs(given[0] - given[1]) > Fraction(str(protocol.dispute_above)) * Fraction(high - low)
-
-    def _assessments(self, jury: Jury, done: Done) -> list[Fraction]:
-        given = (done[judge, None] for judge in jury.names[:N_ASSESSORS] if (judge, None) in done)
-        return [weighted_mean(ratings, self.weights) for ratings in given]
+        (one, other), (low, high) = (weighted_mean(of, self.weights) for of in given), protocol.scale
+        return abs(one - other) > Fraction(str(protocol.dispute_above)) * Fraction(high - low)
 
     def by_judge(self, done: Done) -> dict[str, dict[str, float]]:
         """Judge -> axis or point -> rating, of the judges that have rated all of them."""
@@ -164,16 +161,11 @@ class Case:
 
         MLB does not say what becomes of two assessments that agree; the mean is this project's choice.
         """
-        rated = self.by_judge(done)
-        if self.rubric.protocol.dispute_above is None:
-            means = [weighted_mean(given, self.weights) for given in rated.values()]
-        elif (disputed := self.is_disputed(jury, done)) is None:
-            means = []
-        elif disputed:
-            final = rated.get(jury.adjudicator_name)
-            means = [weighted_mean(final, self.weights)] if final else []
-        else:
-            means = self._assessments(jury, done)
+        rated, disputed = self.by_judge(done), self.is_disputed(jury, done)
+        if self.rubric.protocol.dispute_above is not None:
+            counts = {True: [jury.adjudicator_name], False: jury.names[:N_ASSESSORS], None: []}[disputed]
+            rated = {judge: rated[judge] for judge in counts if judge in rated}
+        means = [weighted_mean(given, self.weights) for given in rated.values()]
         return float(sum(means) / len(means)) if means else None
 
 
@@ -212,7 +204,7 @@ def judged_tasks(
             continue
         dataset, _ = registry.tasks[name]
         if rubric := rubric_of(dataset, (words or {}).get(name, "own"), fetch=fetch):
-            task = JudgedTask(name, rubric, open_access=dataset.metadata.access == "open")
+            task = JudgedTask(name, rubric, dataset.metadata.access == "open")
             path = RunFolder(folder).samples_file(name)
             for number, sample in enumerate(iter_samples(path), start=1):
                 try:
@@ -239,9 +231,10 @@ def _case(sample: Sample, rubric: Rubric, draw: int, name: str) -> Case:
     blank, gap = not texts["response"], ""
     if rubric.judging.context:
         texts["context"] = document["context"]
-    points = document["points"] if rubric.judging.points else []
-    if points:
+    own = rubric
+    if points := document["points"] if rubric.judging.points else []:
         texts["points"] = "\n".join(f"{point['id']}. {' '.join(point['text'].split())}" for point in points)
+        own = Rubric(rubric.judging, {point["id"]: point["text"] for point in points}, rubric.words)
     if rubric.judging.show_gold and document["target"].strip():
         texts["gold"] = document["target"]
     elif rubric.judging.show_gold and not points:
@@ -250,9 +243,7 @@ def _case(sample: Sample, rubric: Rubric, draw: int, name: str) -> Case:
         document=name,
         run=document.get("run"),
         texts=texts,
-        rubric=Rubric(rubric.judging, {point["id"]: point["text"] for point in points}, rubric.words)
-        if points
-        else rubric,
+        rubric=own,
         points=points,
         blank=blank,
         gap="" if blank else gap,
@@ -342,14 +333,13 @@ def verdicts_in(folder: Path, task: str) -> Iterator[dict[str, Any]]:
 
 def paid(jury: Jury, stores: Iterable[JudgementStore]) -> tuple[list[float | None], float]:
     """What earlier calls spent, for `budget_of`; the jury's prices hold for replies without a cost."""
-    judges = {judge.name: judge for judge in jury.models}
-    costs, unsure = list[float | None](), 0.0
-    for store in stores:
-        unsure += store.unsettled.total()
-        for (_, name), replies in store.replies.items():
-            judge = judges.get(name)
-            costs += [judge.spent(usage) if cost is None and judge else cost for usage, cost in replies]
-    return costs, unsure
+    judges, known = {judge.name: judge for judge in jury.models}, list(stores)
+    replies = ((name, *reply) for store in known for (_, name), of in store.replies.items() for reply in of)
+    costs = [
+        judges[name].spent(usage) if cost is None and name in judges else cost
+        for name, usage, cost in replies
+    ]
+    return costs, sum(store.unsettled.total() for store in known)
 
 
 #: Why a judgement is missing that nobody was asked for.
@@ -454,11 +444,8 @@ def tasks_to_judge(
     With `auto`, a task goes on in the words in which its judging began: others would be paid for anew.
     """
     known = run.registry.tasks
-    judged = [
-        name
-        for name in run.manifest.tasks
-        if run.is_done(name) and name in known and known[name][0].blocks.get("judge")
-    ]
+    done = (name for name in run.manifest.tasks if run.is_done(name) and name in known)
+    judged = [name for name in done if known[name][0].blocks.get("judge")]
     chosen = [name for name in judged if wanted is None or name in wanted]
     if not chosen:
         what = "no finished task of this run is judged by models"

@@ -143,9 +143,8 @@ class Jury(Strict):
 
     @cached_property
     def identities(self) -> dict[str, str]:
-        models = {judge.name: judge.identity() for judge in self.models}
         dump = partial(json.dumps, sort_keys=True, ensure_ascii=False, default=str)
-        return {HUMAN: HUMAN_IDENTITY, **{name: dump(identity) for name, identity in models.items()}}
+        return {HUMAN: HUMAN_IDENTITY, **{judge.name: dump(judge.identity()) for judge in self.models}}
 
     @property
     def adjudicator_name(self) -> str:

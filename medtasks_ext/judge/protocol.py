@@ -175,7 +175,11 @@ class Rubric:
         self, judging: Judging, points: Mapping[str, str] | None = None, words: JuryWords | None = None
     ) -> None:
         self.judging, self.protocol, self.words = judging, load_protocol(judging.protocol), words
+        #: how verdicts are read, where the suite's own words ask for no single JSON object
+        self._released: OfficialJury | None = words.jury if words else None
         self.questions = judging.axes if points is None else dict(points)
+        #: whether a verdict on one point has no name around it, as released words ask for it
+        self._is_bare = words is not None and self.axes == [AXIS]
         if CODE in self.questions:
             raise MedtasksError(
                 f"an axis or scoring point has the name {CODE!r}, which verdicts need for themselves",
@@ -191,37 +195,23 @@ class Rubric:
     def of_one_point(self) -> Rubric:
         return Rubric(self.judging.model_copy(update={"axes": {AXIS: "-"}, "points": None}), words=self.words)
 
-    @property
-    def _is_bare(self) -> bool:
-        """Whether a verdict on one point has no name around it, as released words ask for it."""
-        return self.words is not None and self.axes == [AXIS]
-
     @cached_property
     def version(self) -> str:
         """Identifies everything that decides what a judge is asked, besides the texts."""
         verdict = {"verdict", "rating"}
-        parts = (
-            [
-                self.protocol.model_dump(include=verdict | {"notice"}),
-                self.words.origin.sha256,
-                *([self._released.model_dump(mode="json")] if self._released else []),
-            ]
-            if self.words
-            else [
-                self.protocol.model_dump(include=verdict | {"system", "user"}),
-                self.judging.model_dump(include={"role", "goal", "compare", "lowest", "axes"}),
-            ]
-        )
+        parts: list[Any] = [
+            self.protocol.model_dump(include=verdict | ({"notice"} if self.words else {"system", "user"}))
+        ]
+        if self.words:
+            parts.append(self.words.origin.sha256)
+            parts += [self._released.model_dump(mode="json")] if self._released else []
+        else:
+            parts.append(self.judging.model_dump(include={"role", "goal", "compare", "lowest", "axes"}))
         return sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()[:12]
 
     @property
     def wording(self) -> Wording:
         return "official" if self.words else "own"
-
-    @property
-    def _released(self) -> OfficialJury | None:
-        """How verdicts are read, where the suite's own words ask for no single JSON object."""
-        return self.words.jury if self.words else None
 
     @cached_property
     def schema(self) -> Json | None:

@@ -26,6 +26,7 @@ _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 #: The key of the code.
 CODE = "code"
 _LONGEST = 200_000
+_NO_OBJECT = "no JSON object in the reply"
 
 #: axis or point -> field -> value
 Verdict: TypeAlias = dict[str, Json]
@@ -70,15 +71,12 @@ def read_verdict(reply: str, names: list[str], fields: Fields, code: str) -> Ver
     sources = _sources(without_reasoning(text))
     own = _coded(sources, code) or _coded(_sources(text), code)  # a verdict may quote the end of a trace
     if not own:
-        raise UnreadableError(
-            "no object with the request's code" if sources else "no JSON object in the reply"
-        )
+        raise UnreadableError("no object with the request's code" if sources else _NO_OBJECT)
     verdicts = [{key: value for key, value in item.items() if key != CODE} for item in own]
     verdict = _checked(verdicts[-1], names, fields)
-    ratings = _ratings(verdict, fields)
     for item in verdicts[:-1]:
         with suppress(UnreadableError):
-            if _ratings(_checked(item, names, fields), fields) != ratings:
+            if _ratings(_checked(item, names, fields), fields) != _ratings(verdict, fields):
                 break
     else:
         return verdict
@@ -93,8 +91,9 @@ def read_only_verdict(
     An object of the texts under review (`shown`), compared by value, is not the judge's own where a verdict
     holds an explanation in the judge's words. `bare`: the one key that the object leaves out.
     """
+    said = without_reasoning(reply).strip()
     try:
-        given = parse_json(_unfenced(without_reasoning(reply).strip()), strict=True)
+        given = parse_json(fence[1] if (fence := _FENCED.fullmatch(said)) else said, strict=True)
     except JsonError as error:
         raise UnreadableError("the reply is not one JSON object" if error.line else str(error)) from None
     verdict = _checked({bare: given} if bare else given, names, fields)
@@ -108,15 +107,7 @@ def read_only_verdict(
     return verdict
 
 
-_FENCE = re.compile(r"```(?:json)?\s*\n", re.IGNORECASE)
-
-
-def _unfenced(text: str) -> str:
-    fence = _FENCE.match(text)
-    if not fence or not text.endswith("```", fence.end()):
-        return text
-    inside, line_end, blanks = text[fence.end() : -3].rpartition("\n")
-    return text if blanks.strip() or not line_end else inside
+_FENCED = re.compile(r"```(?:json)?[^\S\n]*\n(.*)\n[^\S\n]*```", re.IGNORECASE | re.DOTALL)
 
 
 def _ratings(verdict: Verdict, fields: Fields) -> dict[str, list[Any]]:
@@ -216,7 +207,7 @@ def _verdict(
     in_tags = {name: text[slice(*span)] for name, span in spans.items() if span}
     found: Mapping[str, object] = in_tags if jury.form == "tags" else _last_object(text)
     if not found:
-        raise UnreadableError("no tag of a verdict" if jury.form == "tags" else "no JSON object in the reply")
+        raise UnreadableError("no tag of a verdict" if jury.form == "tags" else _NO_OBJECT)
     return {
         axis: {rating: _said(found.get(name), inverted=axis in jury.inverted)} for axis, name in names.items()
     }

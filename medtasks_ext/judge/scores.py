@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,14 +53,9 @@ def queue_file(folder: Path, task: str) -> Path:
     return RunFolder(folder).judgements / f"disputed_{task}.jsonl"
 
 
-def write_queue(folder: Path, task: JudgedTask, cases: Iterable[Case]) -> None:
-    """No file where there is none."""
-    rows = []
-    for case in cases:
-        texts = {"question": case.texts["question"], "answer": case.texts["response"]}
-        rows.append({"id": _name(task, case), **texts, "points": list(case.points)})
-    path = queue_file(folder, task.name)
-    write_lines(path, rows) if rows else remove(path)
+def _queued(task: JudgedTask, case: Case) -> dict[str, Any]:
+    texts = {"question": case.texts["question"], "answer": case.texts["response"]}
+    return {"id": _name(task, case), **texts, "points": list(case.points)}
 
 
 def _name(task: JudgedTask, case: Case) -> str:
@@ -100,17 +95,15 @@ def take_decisions(path: Path, runs: Sequence[RunToJudge], jury: Jury, *, keep: 
         except ValidationError as error:
             faults.append(f"line {number}: {faults_of(error, 'decision')[0]}")
             continue
-        if decision.id in given:
-            faults.append(f"line {number}: {decision.id} is decided twice")
-        given[decision.id] = decision
-        if decision.id not in places:
-            if decision.id.rpartition("/")[0] not in documents:
-                faults.append(f"line {number}: no case {decision.id!r} in this run")
-            continue
-        axes = places[decision.id][0][1].rubric.axes
-        if sorted(point.id for point in decision.points) != sorted(axes):
+        name, of = decision.id, places.get(decision.id)
+        if name in given:
+            faults.append(f"line {number}: {name} is decided twice")
+        if not of and name.rpartition("/")[0] not in documents:
+            faults.append(f"line {number}: no case {name!r} in this run")
+        if of and sorted(point.id for point in decision.points) != sorted(axes := of[0][1].rubric.axes):
             wanted = ", ".join(axes)
-            faults.append(f"line {number}: {decision.id} has the points {wanted}, each to be decided once")
+            faults.append(f"line {number}: {name} has the points {wanted}, each to be decided once")
+        given[name] = decision
     if not given and not faults:
         faults.append("no decisions in it")
     if faults:
@@ -302,17 +295,16 @@ def keep_scores(
     dataset, _ = run.registry.tasks[task.name]
     judges = [*jury.names, jury.adjudicator_name]
     metrics, intervals, resampled = figures(scores, task.rubric, judges, dataset.id)
-    write_queue(run.folder, task, [item.case for item in scores if item.pending and not jury.adjudicator])
-    words, origin = task.rubric.words, dict[str, str | None]()
-    if words:
+    queue = [_queued(task, item.case) for item in scores if item.pending and not jury.adjudicator]
+    path = queue_file(run.folder, task.name)
+    write_lines(path, queue) if queue else remove(path)
+    origin: dict[str, str | None] = {}
+    if words := task.rubric.words:
         origin = {"artefact": words.origin.artefact, "artefact_revision": words.origin.revision}
         origin["words_hash"] = words.origin.sha256
     write_json(
         run.files.judged_file(task.name),
         {
-            "task": task.name,
-            "protocol": task.rubric.judging.protocol,
-            "prompt_version": task.rubric.version,
             "wording": task.rubric.wording,
             **origin,
             "judges": [_snapshot(judge) for judge in jury.judges],
@@ -327,8 +319,6 @@ def keep_scores(
                     **({} if item.case.run is None else {"run": item.case.run}),
                     "score": None if item.rating is None else task.rubric.protocol.normalised(item.rating),
                     "complete": item.complete,
-                    **({} if item.disputed is None else {"disputed": item.disputed}),
-                    **({"empty": True} if item.case.blank else {}),
                 }
                 for item in scores
             ],
