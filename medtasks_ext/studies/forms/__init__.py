@@ -1,8 +1,9 @@
 """Blinded forms for experts, one YAML a kind, over one page: what they ask about, the key that stays behind,
 the CSV that a page exports, and what filled forms amount to.
 
-A row of a form is `{page, about, texts}`: rows of one page stand together; `about` (task, unit, criterion) stays
-in the key. It may bring its own question (`label`, `help`) and `options` (value -> label), empty for free text.
+A row of a form is `{page, about, texts}`: rows of one page stand together; `about` (task, unit, criterion)
+stays in the key. It may bring its own question (`label`, `help`) and `options` (value -> label), empty for
+free text.
 """
 
 from __future__ import annotations
