@@ -569,7 +569,7 @@ def read_reports(recorder: Recorder) -> None:
     every = ("oracle", "random", "shot", "served", "warm", "two-shots", "few", "filed", "killed")
     call("scores.all", "report", *every, "-o {out}")
     call("scores.all-json", "report", *every, "--json")
-    call("scores.cot", "report", "oracle served --strategy cot --published none --json")
+    call("scores.cot", "report", "oracle served --published none --json")
     call("scores.judged", "report", "judged disputed -o {out}")
     call("scores.own", "report", "own-run own-served -o {out}", env=OWN)
     call("scores.local", "report", "local --published medhelm -o {out} --answers", env=OWN)

@@ -6,7 +6,6 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,13 +14,9 @@ from typer import Argument
 from medtasks_ext.cli.arguments import out_folder
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.tables import SAMPLE_DATA, console, figure, show, texts
-from medtasks_ext.cli.words import say, say_next
+from medtasks_ext.cli.words import p_words, say, say_next
 from medtasks_ext.registry import registry
-from medtasks_ext.results.compared import (
-    compare_results,
-    read_named,
-    suite_groups,
-)
+from medtasks_ext.results.compared import compare_results, read_named, suite_groups
 from medtasks_ext.results.labels import read_labels
 from medtasks_ext.stats.comparison import ALPHA
 from medtasks_ext.tables import write_csv
@@ -51,20 +46,18 @@ def compare(
 
     Example: medtasks compare runs/BASE runs/TUNED -o changes
     """
-    tasks = registry()
-    if out is not None:
-        out_folder(out)
+    tasks, folder = registry(), out_folder(out) if out else None
     labels = read_labels([Path(name) for name in by or []], tasks)
     compared = compare_results(read_named(paths, tasks), tasks, labels)
     for fault in compared.faults:
         say(str(fault))
     tables = {name: frame.to_pylist() for name, frame in compared.frames.items()}
     content = {"pairs": compared.pairs, "sample": compared.sample, **tables}
-    for name in _FILES if out else ():
-        frame, path = compared.frames[name], Path(str(out), f"{name}.csv")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if name != "labels" or frame.num_rows:
-            write_csv(path, frame.to_pylist(), frame.column_names)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _FILES:
+            if name != "labels" or tables[name]:
+                write_csv(folder / f"{name}.csv", tables[name], compared.frames[name].column_names)
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
@@ -86,7 +79,7 @@ def compare(
         typer.echo(f"\n{gained + worse:,} of {asked:,} documents changed: {gained:,} better, {worse:,} worse")
     if runs := [path for path in paths if Path(path).is_dir()]:  # of published models no answer is known
         say_next(f"medtasks view {shlex.join(runs)}")
-    if out is not None:
+    if folder:
         say(f"{', '.join(f'{name}.csv' for name in _FILES if content[name])}: {out}")
     return 0
 
@@ -94,25 +87,17 @@ def compare(
 def _head(content: Mapping[str, Any]) -> None:
     if content["sample"]:
         typer.echo(SAMPLE_DATA)
-    first, pairs = content["pairs"][0], content["pairs"]
-    if len(pairs) == 1:
+    first = content["pairs"][0]
+    strategies = first["question"] == "strategies"
+    if len(content["pairs"]) == 1:
         typer.echo(f"before: {first['before']}\nafter:  {first['after']}")
-    elif first["question"] == "strategies":
+    elif strategies:
         typer.echo(f"strategies of {first['before'].rpartition(',')[0]}")
-    else:  # names of models are long: letters stand for them
-        labels = dict.fromkeys(label for pair in pairs for label in (pair["before"], pair["after"]))
-        letters = dict(zip(labels, ascii_uppercase, strict=False))
-        typer.echo("\n".join(f"{letter}: {label}" for label, letter in letters.items()))
-        short = {
-            pair["pair"]: " → ".join(letters.get(pair[side], pair[side]) for side in ("before", "after"))
-            for pair in pairs
-        }
-        for row in (row for name in ("asked", "groups", "tasks", "labels") for row in content[name]):
-            row["pair"] = short[row["pair"]]
+    else:
         return
     for name, (one, other) in first["settings"].items():
         typer.echo(f"  {name}: {one} → {other}")
-    if first["question"] == "strategies":
+    if strategies:
         typer.echo("one model, other strategies: paired tests on the same documents")
 
 
@@ -138,7 +123,7 @@ def _table(
         figure("before", form=".4f"),
         figure("after", form=".4f"),
         figure("change [95 % interval]", _difference),
-        figure("p (Holm)", _p_value),
+        figure("p (Holm)", lambda row: None if row["p_holm"] is None else p_words(row["p_holm"])),
         figure("", lambda row: _marks({**row, "differs": None} if same else row)),
     ]
     if shown:
@@ -149,11 +134,6 @@ def _table(
     hidden = len(rows) - len(shown)
     more = f"; {hidden} more in {title}s.csv of -o" if hidden else ""
     console().print(f"{n} of {len(rows)} {title}s changed (p < {ALPHA} after Holm's adjustment){more}")
-
-
-def _p_value(row: Json) -> str:
-    p = row["p_holm"]
-    return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _difference(row: Json) -> str:

@@ -95,22 +95,19 @@ def _say_summary(rows: list[Json], to_accept: int) -> None:
     missing = sum(item["origin"] is None for item in rows) - to_accept
     parts, commands = [f"{counted(len(rows), 'dataset')}: {sum(item['here'] for item in rows)} here"], []
     for number, what, command in (
-        (failed, "of them not as they should be", "medtasks data check"),
-        (to_fetch, "to download", "medtasks data fetch"),
-        (to_accept, "to download after you accept their terms", "medtasks data fetch --accept NAME"),
-        (missing, "missing", f"medtasks data {'status TASK' if len(rows) > _EXPLAINED else 'check'}"),
+        (failed, "of them not as they should be", "check"),
+        (to_fetch, "to download", "fetch"),
+        (to_accept, "to download after you accept their terms", "fetch --accept NAME"),
+        (missing, "missing", "status TASK" if len(rows) > _EXPLAINED else "check"),
     ):
         if number:
             parts.append(f"{number} {what}")
-            commands.append(command)
+            commands.append(f"medtasks data {command}")
     if unpinned := sum(not item["pinned"] for item in rows):
         parts.append(f"{unpinned} not pinned, recorded at first use")
     typer.echo("; ".join(parts))
     typer.echo(f"data folder: {data_dir() or 'MEDTASKS_DATA_DIR is not set'}")
     say_next(*(commands or ["medtasks plan MODEL"]))
-
-
-# ---------------------------------------------------------------------- how data are got
 
 
 #: After a file whose content nobody has stated.
@@ -134,9 +131,8 @@ def _how(dataset: Dataset) -> list[str]:
     if files:
         if source.download and source.download.terms:
             lines += [f"  {line}" for line in shown(source.download.terms).split("\n")]
-            lines.append(
-                f"  download, once these terms are accepted: medtasks data fetch --accept {dataset.id}"
-            )
+            how = f"medtasks data fetch --accept {dataset.id}"
+            lines.append(f"  download, once these terms are accepted: {how}")
         else:
             lines.append(f"  download by itself, or once for all: medtasks data fetch {dataset.id}")
         lines += [f"    {file.source}{'' if file.is_pinned else _UNPINNED}" for file in files]
@@ -155,14 +151,11 @@ def _layouts(dataset: Dataset) -> list[str]:
             continue
         lines.append(f"    {place.needed[0]}, and {place.optional[0]} for examples")
         if place.kind == "rows":
-            columns = [
-                ", ".join(schema.columns) for schema in source.schemas if "_file" not in schema.columns
-            ]
-            if authors := authors_of(dataset, source):
-                columns.insert(0, ", ".join(authors.schema.columns))
-            lines.append(
-                "      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: " + " | ".join(columns)
-            )
+            authors = authors_of(dataset, source)
+            schemas = [schema for schema in source.schemas if "_file" not in schema.columns]
+            schemas = [*([authors.schema] if authors else []), *schemas]
+            columns = " | ".join(", ".join(schema.columns) for schema in schemas)
+            lines.append(f"      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: {columns}")
     if source.database:
         lines.append(f"    {dataset_folder(dataset)}/{source.database.file}, the database")
     return lines
@@ -230,10 +223,8 @@ def data_fetch(
         n_bytes, n_new = n_bytes + done.n_bytes, n_new + done.n_new
         what = f"{done.n_new} of {done.n_files} files fetched" if done.n_new else "as recorded"
         what += f", {_size(done.n_bytes)}, {done.exclusions or f'{done.n_test:,} rows'}"
-        if done.n_unpinned:
-            what += (
-                f"; {counted(done.n_unpinned, 'file')} unpinned: recorded now, other content is refused later"
-            )
+        if n := done.n_unpinned:
+            what += f"; {counted(n, 'file')} unpinned: recorded now, other content is refused later"
         typer.echo(f"✓ {dataset.id}  {what}")
     here = len(wanted) - failed
     typer.echo(f"{here} of {len(wanted)} datasets here ({_size(n_bytes)}), {n_new} files fetched")

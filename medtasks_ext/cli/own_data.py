@@ -68,9 +68,6 @@ def _root(out: str | None) -> Path:
     return Path(out or os.environ.get("MEDTASKS_DATA_DIR") or DATA_FOLDER).expanduser()
 
 
-# ---------------------------------------------------------------------- import
-
-
 def data_import(
     file: Annotated[str, Argument(metavar="FILE", help="CSV, Excel, JSON, Parquet, …")],
     task: Annotated[str, Option(help="The dataset whose rows it holds.")],
@@ -110,15 +107,8 @@ def data_import(
 
     if split not in ("test", "fewshot"):
         raise MedtasksError(f"no split {split!r}", where="--split", remedy="use test or fewshot")
-    wanted = ImportOptions(
-        split,
-        pairs(columns, "--map", "OURS=THEIRS"),
-        _values(values),
-        sheets or (),
-        encoding,
-        replace,
-        skip_ragged,
-    )
+    named = pairs(columns, "--map", "OURS=THEIRS")
+    wanted = ImportOptions(split, named, _values(values), sheets or (), encoding, replace, skip_ragged)
     leaf = next(leaf for members in registry().resolve([task]).values() for leaf in members)
     dataset, root = registry().tasks[leaf][0], _root(out)
     done = bring(Path(file).expanduser(), dataset, root, wanted)
@@ -134,9 +124,8 @@ def _values(given: list[str] | None) -> dict[str, dict[str, str]]:
         column, _, pair = item.partition(":")
         theirs, _, ours = pair.rpartition("=")
         if not (column and theirs and ours):
-            raise MedtasksError(
-                f"{item!r} maps no value", where="--map-value", remedy="write COLUMN:THEIRS=OURS"
-            )
+            what, remedy = f"{item!r} maps no value", "write COLUMN:THEIRS=OURS"
+            raise MedtasksError(what, where="--map-value", remedy=remedy)
         by_column.setdefault(column, {})[theirs] = ours
     return by_column
 
@@ -145,14 +134,11 @@ def _brought_lines(done: Brought) -> list[str]:
     lines = [f"column {name} is {theirs}" for name, theirs in done.columns.items() if name != theirs]
     lines += [f"sheet {name}: {counted(n, 'row')}" for name, n in done.sheets.items()]
     lines += [f"sheet {name} is not read: {why}" for name, why in done.not_read.items()]
-    for why, places in done.left_out.items():
-        lines.append(
-            f"left out: {counted(len(places), 'record')}, each of which {why} (record {some(places)})"
-        )
+    lines += [
+        f"left out: {counted(len(places), 'record')}, each of which {why} (record {some(places)})"
+        for why, places in done.left_out.items()
+    ]
     return [*lines, f"wrote {done.path}: {counted(done.n, 'row')}"]
-
-
-# ---------------------------------------------------------------------- check
 
 
 def data_check(
@@ -175,9 +161,8 @@ def data_check(
 
     root = Path(folder).expanduser() if folder else data_dir()
     if root is None:
-        raise MedtasksError(
-            "no folder to check", where="medtasks data check", remedy="name it, or set MEDTASKS_DATA_DIR"
-        )
+        remedy = "name it, or set MEDTASKS_DATA_DIR"
+        raise MedtasksError("no folder to check", where="medtasks data check", remedy=remedy)
     with Console(stderr=True).status("looking for files") as line:
         report = check_folder(root, registry(), line.update)
     if as_json:
@@ -230,10 +215,8 @@ def _checked_lines(item: Json, folder: Path) -> list[str]:
         more = sum(cause["n"] for cause in rest)
         lines.append(f"    and {counted(len(rest), 'other cause')} with {more:,} faults (--json has all)")
     if not item["valid"] and item["n_usable"]:
-        lines.append(
-            f"    {item['n_usable']:,} test rows are without a fault:"
-            f" `medtasks run {item['id']} --drop-faulty` takes only these"
-        )
+        usable = f"{item['n_usable']:,} test rows are without a fault"
+        lines.append(f"    {usable}: `medtasks run {item['id']} --drop-faulty` takes only these")
     lines += [f"    note: {note}" for note in item["notes"]]
     if item["oracle"] is not None:
         highest = f", the highest score is {item['highest']:.4f}" if item["highest"] is not None else ""

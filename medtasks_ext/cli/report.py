@@ -20,9 +20,6 @@ from typer import Argument, Option
 from medtasks_ext.atomic import private_files
 from medtasks_ext.cli.commands import AsJson, ByLabels, out_option
 from medtasks_ext.cli.tables import (
-    ESTIMATE_MEANS,
-    ROUGH,
-    ROUGH_MEANS,
     SAMPLE_DATA,
     Column,
     console,
@@ -31,13 +28,12 @@ from medtasks_ext.cli.tables import (
     spread,
     texts,
 )
-from medtasks_ext.cli.words import counted, names_in, say, say_next, unsure_words
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.cli.words import counted, p_words, say, say_next, unsure_words
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.metrics.repeats import AGREEMENT, PASS_AT_1, PASS_AT_N
 from medtasks_ext.process import collector_paused
-from medtasks_ext.registry import STRATEGIES, registry
-from medtasks_ext.registry.strategies import is_strategy, strategy_order, strategy_title, suffix_of
+from medtasks_ext.registry import registry
+from medtasks_ext.registry.strategies import strategy_order, strategy_title, suffix_of
 from medtasks_ext.report.gather import Report, gather, parted
 from medtasks_ext.report.groups import best_and_worst, group_scores, groups_of
 from medtasks_ext.results.frames import records
@@ -68,9 +64,6 @@ def report(
         str | None,
         Option(help="Published models beside yours: a suite, all or none; by default of the suites you ran."),
     ] = None,
-    strategy: Annotated[
-        list[str] | None, Option(help="Only zero_shot, cot or five_shot; repeatable.")
-    ] = None,
     by: ByLabels = None,
     answers: Annotated[
         bool, Option("--answers", help="Answers to gated and private data, too: patients' text.")
@@ -87,10 +80,9 @@ def report(
     Exit code 1: something in the runs could not be used, and is named.
     """
     logging.getLogger("medtasks_ext.metrics").setLevel(logging.ERROR)  # the run named what lacks data
-    strategies = _strategies(strategy or [])
     runs, labels = [Path(name) for name in folders or []], [Path(name) for name in by or []]
     with collector_paused():  # thousands of results are read, and all of them stay
-        report = gather(runs, registry(), strategies, published, labels)
+        report = gather(runs, registry(), published, labels)
         written = list[Path]()
         if out is not None:
             from medtasks_ext.report.write import check_folder, write_report, write_views
@@ -111,15 +103,6 @@ def report(
         named = shlex.join(folders)
         say_next(f"medtasks view {named}" if written else f"medtasks report {named} -o report")
     return 1 if any(fault.skipped for fault in report.faults) else 0
-
-
-def _strategies(given: Sequence[str]) -> list[str] | None:
-    names = [name for item in given for name in names_in(item)]
-    if unknown := [name for name in names if not is_strategy(name)]:
-        what = f"unknown strategy {unknown[0]!r}"
-        remedy = f"use {', '.join(STRATEGIES)}, or what was asked with --num_fewshot: 3_shot, cot_1_shot"
-        raise MedtasksError(what, where="--strategy", remedy=remedy)
-    return sorted(set(names), key=strategy_order) or None
 
 
 def _summary(report: Report) -> Json:
@@ -152,6 +135,7 @@ _TABLES = 12  # of labels; more are no help on a terminal
 _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
 _BEST = 5  # published models of a suite and strategy, in a report without a run
+_ROUGH = "~"  # behind an interval that is rough
 _PAPER = "p"  # behind an interval that a paper prints
 _IN_PART = "rows in part"
 #: What keeps scores from standing beside published ones -> what mends it.
@@ -307,9 +291,15 @@ def _print_beside(entries: Sequence[Entry], rows: Sequence[Json], title: str) ->
 
 def _marks_mean(rows: Sequence[Json]) -> Iterator[str]:
     if any(row.get("interval_rough") for row in rows):
-        yield ROUGH_MEANS
+        yield (
+            "]~: a rough interval, of clusters of documents with a score near 0 or 1: it may hold the "
+            "truth in less than 90 %"
+        )
     if any(row.get("estimate_half") is not None for row in rows):
-        yield ESTIMATE_MEANS
+        yield (
+            "±: how far the score over all documents of the test set may be, at 95 %; in brackets, "
+            "as of scores over all documents: other documents of the kind"
+        )
     if any(map(_by_paper, rows)):
         yield f"]{_PAPER}: the interval that the suite's paper prints"
     own = [row for row in rows if row["score"] is not None and not _by_paper(row)]
@@ -392,7 +382,7 @@ def _score(row: Json, digits: int) -> str:
     if "interval_low" not in row:  # of published models
         return f"[dim]{row['score']:.{digits}f}[/dim]"
     low, high = row["interval_low"], row["interval_high"]
-    mark = ROUGH if row["interval_rough"] else ""
+    mark = _ROUGH if row["interval_rough"] else ""
     if _by_paper(row):
         low, high, mark = row["paper_interval_low"], row["paper_interval_high"], _PAPER
     between = "–" if low is None else f"{low:.3f}, {high:.3f}"
@@ -520,9 +510,8 @@ def _sure(report: Report) -> Iterator[str]:
             yield f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})"
             continue
         for row in pairs:
-            p = f"p = {row['p_holm']:.3f}" if row["p_holm"] >= 0.001 else "p < 0.001"
             interval = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
-            yield f"{of}: {row['entry']} − {row['minus']} = {interval}, {p}"
+            yield f"{of}: {row['entry']} − {row['minus']} = {interval}, p {p_words(row['p_holm'])}"
 
 
 def _lacking(report: Report) -> Iterator[str]:

@@ -105,23 +105,21 @@ def spread(
     down: Sequence[Column],
     across: Value,
     value: Value,
-    names: Mapping[str, str] | Iterable[str] = (),
-    blank: str = MISSING,
+    names: Mapping[str, str] | None = None,
 ) -> tuple[list[tuple[Any, ...]], list[Column]]:
     """Rows of one figure each as the rows and columns of a table: `show(*spread(…))`.
 
     Rows alike in what stands `down` at the left share a line; the values of `across` are the headings of the
-    figures, those in `names` alone and in this order.
+    figures, or the words for them in `names`, those alone and in this order.
     """
     lines: dict[tuple[Any, ...], dict[Any, Any]] = {}
     name, figures = Column("", across), Column("", value)
     for row in rows:
         line = lines.setdefault(tuple(column.cell(row) for column in down), {})
         line[name.cell(row)] = figures.cell(row)
-    shown = list(names) or list(dict.fromkeys(name for line in lines.values() for name in line))
-    headings = names if isinstance(names, Mapping) else dict(zip(shown, shown, strict=True))
-    cells = [(*place, *(line.get(name, blank) for name in shown)) for place, line in lines.items()]
-    return cells, [*down, *(figure(headings[name]) for name in shown)]
+    shown = names or {name: name for line in lines.values() for name in line}
+    cells = [(*place, *(line.get(name, MISSING) for name in shown)) for place, line in lines.items()]
+    return cells, [*down, *map(figure, shown.values())]
 
 
 def texts(heading: str, value: Value = "") -> Column:
@@ -161,22 +159,6 @@ def show(
     console().print(table)
 
 
-#: behind an interval that is rough
-ROUGH = "~"
-
-
-ESTIMATE_MEANS = (
-    "±: how far the score over all documents of the test set may be, at 95 %; in brackets, as of scores over "
-    "all documents: other documents of the kind"
-)
-
-
-ROUGH_MEANS = (
-    "]~: a rough interval, of clusters of documents with a score near 0 or 1: it may hold the truth in less "
-    "than 90 %"
-)
-
-
 def show_tables(
     tables: Sequence[Mapping[str, Any]], found: Mapping[str, Any], *, sample: bool = False
 ) -> None:
@@ -191,10 +173,8 @@ def show_tables(
     for table in tables:
         rows = found.get(table["frame"]) or []
         if "line" in table or not rows:
-            lines = (
-                [words_of(table["line"], row) for row in rows] if "line" in table else [table.get("empty")]
-            )
-            typer.echo("\n".join(filter(None, lines)), nl=any(lines))
+            for line in [words_of(table["line"], row) for row in rows] or filter(None, [table.get("empty")]):
+                typer.echo(line)
             continue
         columns = list(table["columns"].items())
         left = len(columns) if "across" in table else table.get("names", 1)

@@ -75,6 +75,10 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
+def p_words(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+
+
 def names_in(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +23,6 @@ from medtasks_ext.strict import Strict, read_yaml, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.engines import Usage
-    from medtasks_ext.results.prices import JudgePrice
 
 
 class Judge(Strict):
@@ -189,15 +187,3 @@ def check_keys(judges: list[Judge]) -> None:
 
 #: Bytes per token where a server does not count: English and Chinese text come close to it.
 BYTES_PER_TOKEN = 4
-
-
-def jury_cost_bound(
-    judges: Sequence[JudgePrice], input_tokens: int, documents: int, answer_budget: int
-) -> float:
-    """Upper bound of judging answers by MedHELM's rule, in US dollars.
-
-    Each judge reads the benchmark's input and a full answer, and fills its own reply budget; rubric and gold
-    are not counted. The published jury costs follow from the published tokens by this rule.
-    """
-    read = input_tokens + documents * answer_budget
-    return sum(judge.price.of(read, documents * judge.reply_budget) for judge in judges)

@@ -222,7 +222,7 @@ def _of_tag(tag: str) -> str:
 
 
 def figures(
-    scores: Sequence[DocumentScore], rubric: Rubric, judges: Sequence[str], dataset: str
+    scores: Sequence[DocumentScore], rubric: Rubric, dataset: str
 ) -> tuple[dict[str, float], dict[str, IntervalRecord], np.ndarray | None]:
     """The metrics of a task, their bootstrap intervals, and the score on each resample.
 
@@ -232,9 +232,7 @@ def figures(
     """
     records = document_values(scores, rubric)
     names = dict.fromkeys(name for record in records for name in record if name not in ("doc_id", "doc"))
-    ordered = [name for name in names if name.removeprefix("jury_") not in judges]
-    ordered += [f"jury_{name}" for name in judges if f"jury_{name}" in names]
-    statistics = dict.fromkeys(ordered, statistic_of(rubric))
+    statistics = dict.fromkeys(names, statistic_of(rubric))
     if LENGTH_ADJUSTED in statistics:  # a long or a short answer may leave 0-1
         statistics[LENGTH_ADJUSTED] = clipped_mean_of_runs
     means = {name: of([item[name] for item in records if name in item]) for name, of in statistics.items()}
@@ -293,8 +291,7 @@ def keep_scores(
 ) -> dict[str, float]:
     """Write a task's metrics into its results, and the score of each document beside its judgements."""
     dataset, _ = run.registry.tasks[task.name]
-    judges = [*jury.names, jury.adjudicator_name]
-    metrics, intervals, resampled = figures(scores, task.rubric, judges, dataset.id)
+    metrics, intervals, resampled = figures(scores, task.rubric, dataset.id)
     queue = [_queued(task, item.case) for item in scores if item.pending and not jury.adjudicator]
     path = queue_file(run.folder, task.name)
     write_lines(path, queue) if queue else remove(path)

@@ -37,10 +37,6 @@ def asked_strategy(strategy: str, shots: int) -> str:
     return {0: "zero_shot", 5: "five_shot"}.get(shots, f"{shots}_shot")
 
 
-def is_strategy(name: str) -> bool:
-    return name in _SHOTS or (_ASKED.fullmatch(name) is not None and name != "5_shot")
-
-
 def shots_of(strategy: str) -> int:
     match = _ASKED.fullmatch(strategy)
     return int(match["shots"]) if match else _SHOTS[strategy]

@@ -77,7 +77,6 @@ class Report:
 def gather(
     paths: Sequence[Path],
     tasks: Registry,
-    strategies: Sequence[str] | None = None,
     published: str | None = None,
     by: Sequence[Path] = (),
     *,
@@ -86,7 +85,6 @@ def gather(
     """Read runs, and work out what a report says of them.
 
     Args:
-        strategies: only these; by default the built ones, and what else was asked.
         published: suite whose published models stand beside them, `all` or `none`; by default those of the
             suites in which the runs have scores on real rows.
         by: files of studies that label documents.
@@ -99,8 +97,7 @@ def gather(
     results = read_results(paths, tasks)
     faults = list(results.faults)
     asked = {item.strategy for entry in results.entries for item in entry.experiments.values()}
-    every = sorted({*STRATEGIES, *asked}, key=strategy_order)
-    strategies = every if strategies is None else strategies
+    strategies = sorted({*STRATEGIES, *asked}, key=strategy_order)
     own = _of_strategies(parted(results.entries), strategies)
     goes_on = "the command that made the run goes on with it"
     empty = (entry for entry in results.entries if not entry.experiments)
@@ -111,8 +108,7 @@ def gather(
         )
     if paths and not own and not under_way:
         raise MedtasksError(
-            "no task of the registry was finished"
-            + ("" if set(strategies) >= asked else f" with {' or '.join(strategies)}"),
+            "no task of the registry was finished",
             where=", ".join(map(str, paths)),
             remedy="; ".join(str(item).splitlines()[0] for item in faults[:3]) or "finish the run first",
         )
@@ -159,7 +155,7 @@ def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[
     found = []
     for entry in entries:
         some = {name: item for name, item in entry.experiments.items() if item.strategy in strategies}
-        if some or (entry.groups and "zero_shot" in strategies):
+        if some or entry.groups:
             found.append(entry.part(some))
     return found
 

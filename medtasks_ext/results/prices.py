@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
@@ -32,11 +32,6 @@ class Price:
 
 #: Tokens that a judge of MedHELM's jury may write about an answer.
 JUDGE_OUTPUT_TOKENS = 4096
-
-
-class JudgePrice(NamedTuple):
-    price: Price
-    reply_budget: int = JUDGE_OUTPUT_TOKENS  # tokens that its reply may have
 
 
 _PRICE = TypeAdapter(Price)

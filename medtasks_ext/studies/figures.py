@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from medtasks_ext.judge.jury import jury_cost_bound
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.suites import function
 from medtasks_ext.report.groups import groups_of, title
-from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, JudgePrice, Price
+from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, Price
 from medtasks_ext.results.published import published, reference_folder
 from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval
 from medtasks_ext.strict import Strict, read_yaml, validated
@@ -126,13 +125,8 @@ class PaperModel(NamedTuple):
         if name == "size":
             size = _number(self.facts["parameters_b"])
             return float(np.log10(size)) if isinstance(size, float) else None
-        one = {
-            "open": ("access", "open"),
-            "medical": ("domain", "medical"),
-            "reasoning": ("reasoning", "yes"),
-        }
-        fact, value = one[name]
-        return float(self.facts[fact] == value)
+        of = {"open": "access", "medical": "domain", "reasoning": "reasoning"}
+        return float(self.facts[of[name]] == {"reasoning": "yes"}.get(name, name))
 
 
 def _scores(entry: Entry, suite: Suite) -> dict[str, dict[str, float]]:
@@ -293,13 +287,12 @@ def _points(item: Item, data: Data, printed: _Printed) -> _Again:
 def _costs(item: Item, data: Data, printed: _Printed) -> _Again:
     """A jury's cost from the tokens that judges read and wrote, and their prices; a total as the sum."""
     models = {row["model"]: row for row in published(f"{data.suite.id}_models.csv")}
-    prices = ([float(models[name][f"price_{side}_usd_per_mtok_printed"]) for side in ("in", "out")]
-              for name in item.judges)  # fmt: skip
-    judges = [JudgePrice(Price(*both)) for both in prices]
+    prices = [Price(*(float(models[name][f"price_{side}_usd_per_mtok_printed"]) for side in ("in", "out")))
+              for name in item.judges]  # fmt: skip
     jury: dict[str, float] = {}
     for row in item.printed.rows() if item.printed else ():
-        n = int(row["judged_documents"])
-        jury[row["model"]] = jury_cost_bound(judges, int(row["jury_tokens"]) - n * JUDGE_OUTPUT_TOKENS, n, 0)
+        wrote = int(row["judged_documents"]) * JUDGE_OUTPUT_TOKENS  # every judge fills its reply
+        jury[row["model"]] = sum(price.of(int(row["jury_tokens"]) - wrote, wrote) for price in prices)
     for name, column in printed:
         parts = [printed[name, part] for part in ("benchmarks", "jury")] if column == "total" else []
         again = sum(part for part in parts if isinstance(part, float)) if parts else None

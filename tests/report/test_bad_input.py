@@ -89,8 +89,6 @@ def test_a_hostile_run_folder_is_one_message_of_every_command(medtasks, tmp_path
     [
         (("nowhere",), "nowhere: no such folder"),
         (("empty",), "empty: holds no results"),
-        (("run", "--strategy", "one_shot"), "unknown strategy 'one_shot'"),
-        (("run", "--strategy", "cot"), "no task of the registry was finished with cot"),
         (("run", "--published", "helm"), "no published scores are known of 'helm'"),
         (("run", "-o", "file"), "file: is a file"),
         (("run", "-o", "file/out"), "cannot be made"),
@@ -222,7 +220,7 @@ def test_a_report_that_fails_leaves_the_former_one(medtasks, run, tmp_path, monk
         raise OSError("no space left on device")
 
     monkeypatch.setattr("medtasks_ext.report.write.render", full_disk)
-    outcome = medtasks("report", "run", "-o", "out", "--published", "none", "--strategy", "zero_shot")
+    outcome = medtasks("report", "run", "-o", "out", "--published", "none")
     assert outcome.code == 2 and "cannot be written (no space left on device)" in outcome.err
     assert {
         path.name: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()

@@ -50,7 +50,7 @@ def test_a_run_is_summed_up_by_suite_and_strategy(medtasks, runs):
 
 
 def test_published_models_of_the_suites_stand_beside_it_on_the_same_tasks(medtasks, runs):
-    outcome = medtasks("report", "a", "--strategy", "zero_shot")
+    outcome = medtasks("report", "a")
     assert "beside 110 published models" in outcome.out
     with (ROOT / "results/reference/bridge_leaderboard.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["strategy"] == "zero_shot"]

@@ -87,7 +87,7 @@ def test_judged_answers_on_one_record_are_drawn_together(tmp_path):
     for case, rating in zip(task.cases, [1, 2, 5, 4, 5, 2], strict=True):
         judged = {("judge", None): dict.fromkeys(task.rubric.axes, rating)}
         scores.append(DocumentScore(case, judged, rating, {}))
-    metrics, intervals, _ = figures(scores, task.rubric, ["judge"], "medhelm_medalign")
+    metrics, intervals, _ = figures(scores, task.rubric, "medhelm_medalign")
     assert intervals["score"]["clusters"] == intervals["jury_judge"]["clusters"] == 2
     # two records alone: the interval is as wide as two documents can make it
     low, high = intervals["score"]["interval_low"], intervals["score"]["interval_high"]
