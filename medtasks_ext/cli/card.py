@@ -150,7 +150,6 @@ _OWN = "medtasks"
 
 
 def _write_layout(name: str, folders: Sequence[str], out: Path, *, own_words: bool) -> int:
-    """What leaderboards take: the layout of a suite's own, or a submission to ours."""
     tasks = registry()
     layouts = {suite: item.leaderboard for suite, item in tasks.suites.items() if item.leaderboard}
     if name not in (_OWN, *layouts):

@@ -272,7 +272,6 @@ def _size(n_bytes: int) -> str:
 
 
 def _fetch_official(folders: Sequence[str]) -> int:
-    """Get the released files that hold official prompts, from a folder if one is given."""
     place = Path(folders[0]).expanduser() if folders else None
     if (place is not None and not place.is_dir()) or len(folders) > 1:
         raise MedtasksError("no such folder", where=" ".join(folders), remedy="correct the path")

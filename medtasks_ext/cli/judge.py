@@ -348,7 +348,6 @@ def _print_table(
     scored: Sequence[tuple[JudgedTask, Sequence[DocumentScore]]],
     metrics: Mapping[str, Mapping[str, float]],
 ) -> None:
-    """Scores, judges and axes of the tasks of one protocol."""
     from medtasks_ext.judge.asking import CUT_REPLY
 
     protocol = scored[0][0].rubric.protocol

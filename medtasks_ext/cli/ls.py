@@ -22,6 +22,10 @@ _DATA = {
     "sample": "sample rows",
     None: "missing",
 }
+_FACTS = (
+    "name", "language", "task_type", "stage", "specialties", "access", "use", "third_party_api", "scoreable",
+    "primary_metric", "n_test", "published_strategy", "control_of", "draft",
+)  # fmt: skip
 _COLUMNS = ("task", "language", "task_type", "stage", "access", "primary_metric", "n_test", "data")
 #: a row that is too long would break inside a word
 _WIDE, _NARROW = 140, ("task", "language", "access", "data")
@@ -83,28 +87,15 @@ def _list_groups(filters: list[str], *, as_json: bool) -> None:
 
 
 def _record(dataset: Dataset, origin: str | None) -> dict[str, Any]:
-    metadata = dataset.metadata
+    metadata, budget = dataset.metadata, dataset.official_budget
     return {
         "id": dataset.id,
-        "name": metadata.name,
-        "language": metadata.language,
-        "task_type": metadata.task_type,
-        "stage": metadata.stage,
-        "specialties": metadata.specialties,
-        "access": metadata.access,
+        **{name: getattr(metadata, name) for name in _FACTS},
         "licence": metadata.licence.spdx,
-        "use": metadata.use,
-        "third_party_api": metadata.third_party_api,
-        "scoreable": metadata.scoreable,
         "pinned": dataset.is_pinned,
-        "primary_metric": metadata.primary_metric,
-        "n_test": metadata.n_test,
-        "official_budget": budget.at_most if (budget := dataset.official_budget) else None,
-        "published_strategy": metadata.published_strategy,
+        "official_budget": budget.at_most if budget else None,
         "strategies": list(dataset.strategies),
         "version": dataset.version,
-        "control_of": metadata.control_of,
-        "draft": metadata.draft,
         "data": origin,
         "file": str(dataset.file),
     }

@@ -307,7 +307,6 @@ def new(
 
 
 def _rows_from(source: str, named: dict[str, list[str]], encoding: str | None) -> list[Row]:
-    """The rows of a file that has the named columns."""
     wanted = [name for names in named.values() for name in names]
     rows = rows_of(Path(source).expanduser(), wanted, ImportOptions(encoding=encoding, skip_ragged=True))
     if not rows:

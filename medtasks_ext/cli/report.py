@@ -110,22 +110,15 @@ def _summary(report: Report) -> Json:
     entries = [
         {
             "entry": entry.label,
-            "model": entry.model,
-            "kind": entry.kind,
-            "sample": entry.sample,
+            **{name: getattr(entry, name) for name in ("model", "kind", "sample")},
             "settings": entry.words,
             "notes": list(entry.notes),
         }
         for entry in report.entries
     ]
-    return {
-        "schema": 1,
-        "sample": report.sample,
-        "entries": entries,
-        **{name: records(getattr(report, name)) for name in frames},
-        "differences": report.differences,
-        "faults": [item.record() for item in report.faults],
-    }
+    found = {"schema": 1, "sample": report.sample, "entries": entries, "differences": report.differences}
+    found["faults"] = [item.record() for item in report.faults]
+    return {**found, **{name: records(getattr(report, name)) for name in frames}}
 
 
 _ASKED = 8  # names that are rows; of more, the first
@@ -223,7 +216,6 @@ def _print_screen(
 
 
 def _same(row: Json) -> tuple[Any, ...]:
-    """What rows of the same tasks have in common."""
     return row["entry"], None if row["score"] is None else round(row["score"], 9), row["documents"]
 
 
@@ -233,7 +225,6 @@ def _place(tasks: Registry, row: Json) -> tuple[Any, ...]:
 
 
 def _published(standing: Json, several: bool) -> Iterator[Json]:
-    """Best and median of the published models on the same tasks."""
     if several or not standing["rivals"]:
         return
     scores = [rival["score"] for rival in standing["rivals"]]  # the best first
@@ -273,7 +264,6 @@ def _print_below(rows: Sequence[Json], title: str, *, several: bool) -> Iterator
 
 
 def _print_beside(entries: Sequence[Entry], rows: Sequence[Json], title: str) -> None:
-    """Models beside each other, a name in each row."""
     levels: dict[str, Json] = {}
     for row in rows:
         known = levels.setdefault(row["label"], {"chance": None, "ceiling": None})
@@ -308,7 +298,6 @@ def _marks_mean(rows: Sequence[Json]) -> Iterator[str]:
 
 
 def _answers(entry: Entry) -> str:
-    """Shares of answers that cannot be read, and of those that fill the token limit."""
     items, said = entry.experiments, []
     valid = {name: of.metrics["valid"] for name, of in items.items() if "valid" in of.metrics}
     for what, shares in (
@@ -364,7 +353,6 @@ def _comparable(entry: Entry) -> str:
 
 
 def _tasks(row: Json) -> str:
-    """How many tasks have a score, and what of them is not there."""
     if row.get("tasks") is None:
         return ""
     marks = {"limited": row.get("limited")}
@@ -510,12 +498,11 @@ def _sure(report: Report) -> Iterator[str]:
             yield f"{of}: {n_sure} of {len(pairs)} pairs differ (p < {_ALPHA})"
             continue
         for row in pairs:
-            interval = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]"
-            yield f"{of}: {row['entry']} − {row['minus']} = {interval}, p {p_words(row['p_holm'])}"
+            interval, p = f"{row['difference']:+.3f} [{row['low']:+.3f}, {row['high']:+.3f}]", row["p_holm"]
+            yield f"{of}: {row['entry']} − {row['minus']} = {interval}, p {'= ' * (p >= 0.001)}{p_words(p)}"
 
 
 def _lacking(report: Report) -> Iterator[str]:
-    """How many of the tasks that were asked have no score, and why."""
     counts: dict[tuple[str, str, str], Counter[str]] = {}
     for row in report.gaps.to_pylist():
         counts.setdefault((row["entry"], row["suite"], row["strategy"]), Counter())[row["state"]] += 1

@@ -338,8 +338,6 @@ class Judging:
 
 
 class _Asker(Asker):
-    """Asks one judge; the jury keeps what it says."""
-
     def __init__(self, judge: Judge, judging: Judging, answers: Answers, budget: Budget) -> None:
         self.judge, self._judging, self._begun = judge, judging, False
         self.judge_engine = JudgeEngine(judge, judging.rendered, judging.say, judging.egress)
@@ -382,7 +380,6 @@ async def _check_servers(engines: Sequence[JudgeEngine], budget: Budget) -> None
 
 
 def _read(ask: Ask, reply: Answer) -> dict[str, Any]:
-    """What a reply says: `ratings` and `verdict`, or why it says nothing."""
     try:
         verdict = ask.rubric.read(reply.text, ask.texts)
     except Exception as error:  # whatever a reply brings about is the fault of its request alone

@@ -222,7 +222,6 @@ def _may_be_quoted(reply: str, rated: str, name: str, jury: OfficialJury) -> boo
 
 
 def _last_object(text: str) -> dict[str, object]:
-    """The shortest object that ends with the last brace."""
     end = text.rfind("}") + 1
     begin = end
     for _ in range(_MOST_BRACES):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -299,31 +299,25 @@ def keep_scores(
     if words := task.rubric.words:
         origin = {"artefact": words.origin.artefact, "artefact_revision": words.origin.revision}
         origin["words_hash"] = words.origin.sha256
-    write_json(
-        run.files.judged_file(task.name),
+    documents = [
         {
-            "wording": task.rubric.wording,
-            **origin,
-            "judges": [_snapshot(judge) for judge in jury.judges],
-            "adjudicator": {**_snapshot(jury.adjudicator), "asks": jury.adjudicator.asks}
-            if jury.adjudicator
-            else HUMAN,
-            **({"served": served} if (served := store.served_about(task.name)) else {}),
-            "cost": store.spent(task.name),
-            "documents": [
-                {
-                    "document": item.case.document,
-                    **({} if item.case.run is None else {"run": item.case.run}),
-                    "score": None if item.rating is None else task.rubric.protocol.normalised(item.rating),
-                    "complete": item.complete,
-                }
-                for item in scores
-            ],
-        },
-    )
+            "document": item.case.document,
+            "run": item.case.run or "",
+            "score": None if item.rating is None else task.rubric.protocol.normalised(item.rating),
+            "complete": item.complete,
+        }
+        for item in scores
+    ]
+    judged: dict[str, Any] = {
+        "wording": task.rubric.wording,
+        **origin,
+        "judges": [*map(_snapshot, jury.judges)],
+    }
+    judged["adjudicator"] = _snapshot(jury.adjudicator) if jury.adjudicator else HUMAN
+    judged |= {"served": store.served_about(task.name), "cost": store.spent(task.name)}
+    write_json(run.files.judged_file(task.name), {**judged, "documents": documents})
     stored = run.results()[task.name]
-    former = stored.get("judged_metrics", [])
-    for name in former:
+    for name in stored.get("judged_metrics", ()):
         stored["metrics"].pop(name, None)
         stored["intervals"].pop(name, None)
     stored["metrics"] |= metrics
@@ -343,7 +337,6 @@ def keep_scores(
 def _judged_conditions(
     run: Run, task: JudgedTask, jury: Jury, store: JudgementStore, stored: TaskRecord
 ) -> Conditions:
-    """Other words, other ratings: who judged is a condition."""
     documents, where = run.state(task.name).choice.words, run.files.results_file
     record = conditions_of(stored, documents, where)
     rubric, served = task.rubric, store.served_about(task.name)
@@ -365,8 +358,8 @@ def _judged_conditions(
 
 def _snapshot(judge: Judge) -> dict[str, Any]:
     """Who judged; with its price and the length of its replies, which bound what judging costs."""
-    cost = {"price": asdict(judge.price)} if judge.price else {}
-    return {**judge.identity(), "base_url": judge.base_url, "max_tokens": judge.max_tokens, **cost}
+    cost = {"base_url", "max_tokens", "price", "asks"}
+    return {**judge.identity(), **judge.model_dump(include=cost, mode="json")}
 
 
 def reattach(run: Run) -> dict[str, tuple[int, int]]:

@@ -177,7 +177,6 @@ def clinician_figures(runs: Mapping[str, Scored], ratings: Ratings) -> list[Figu
 def _metrics(
     found: Mapping[tuple[str, str, str], DocumentScore],
 ) -> dict[str, dict[tuple[str, str, str], float]]:
-    """Over the answers that have a reference; no metric where none has."""
     of = {unit: item.case.texts for unit, item in found.items() if "gold" in item.case.texts}
     texts = {unit: (both["response"], both["gold"]) for unit, both in of.items()}
     rouge = {

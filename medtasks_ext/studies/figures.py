@@ -187,7 +187,6 @@ def cells_of(item: Item, data: Data) -> list[Cell]:
 
 
 def _printed(item: Item) -> dict[tuple[str, str], float | str]:
-    """(row, column) -> figure as the file has it."""
     given, found = item.printed, dict[tuple[str, str], float | str]()
     for row in given.rows() if given else ():
         assert given
@@ -269,13 +268,11 @@ def _gains(item: Item, data: Data, printed: _Printed) -> _Again:
 
 
 def _counts(item: Item, data: Data, printed: _Printed) -> _Again:
-    """Tasks of the suite by the values of an axis; a task with several counts in each."""
     for name, group in _groups(item, data, printed).items():
         yield name, "tasks", float(len(group.counted))
 
 
 def _points(item: Item, data: Data, printed: _Printed) -> _Again:
-    """Each model's score, and the facts that it is drawn along."""
     groups = _groups(item, data, printed)
     [group] = [one for name, one in groups.items() if not item.values or name in item.values]
     for model in _models(item, data):

@@ -82,7 +82,6 @@ def _of_table(how: Chart, table: _Table) -> _Drawn:
 
 
 def _drawn(rows: _Table, columns: Sequence[str]) -> Iterator[tuple[int, str, str, float]]:
-    """Place and name of the line, column, figure."""
     for place, (name, line) in enumerate(rows.items()):
         yield from ((place, name, column, line[column]) for column in columns if column in line)
 
@@ -123,7 +122,6 @@ def _wrapped(name: str, letters: int) -> list[str]:
 
 
 def _marks(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
-    """Dots, or bars."""
     values: list[dict[str, Value]] = []
     ends: list[float] = []
     for place, name, column, value in _drawn(rows, columns):

@@ -48,7 +48,6 @@ def write_wordings(folder: Path, dataset: Dataset, wordings: Mapping[str, str]) 
 
 
 def _pool(dataset: Dataset) -> list[Row]:
-    """The raw rows of the few-shot pool that are no test rows."""
     spec = dataset_spec(dataset)
     origin = None if spec.rows.database is not None else find_origin(dataset, spec.rows, None)
     if origin is None:

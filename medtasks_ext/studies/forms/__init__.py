@@ -83,7 +83,6 @@ def _language(wanted: Wanted, tasks: Iterable[str]) -> str:
 
 
 def _record(wanted: Wanted, tasks: Mapping[str, Any], synthetic: bool, runs: Sequence[Run] = ()) -> Item:
-    """Language and notices of a form, and what its key says of the texts."""
     gated = any(wanted.registry.tasks[task][0].metadata.access != "open" for task in tasks)
     return {
         "language": _language(wanted, tasks),
@@ -124,7 +123,6 @@ def pairwise(wanted: Wanted) -> Item:
 
 
 def _answers(run: Run, task: str) -> dict[str, tuple[Any, str, str]]:
-    """Document -> what both runs must share of it, what was asked, the answer."""
     found = {}
     for sample in read_samples(run.files.samples_file(task)):
         document, answer = sample["doc"], parsed_of(sample)["answer"]
@@ -396,7 +394,6 @@ def _by_unit(by_expert: Mapping[str, Mapping[str, str]]) -> list[list[str]]:
 
 
 def _rates(groups: Groups, said: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Shares of the votes about each criterion, by expert and of all; `said`: share -> votes that count."""
     rates = []
     for (task, criterion), votes in groups.items():
         tables = {expert: {expert: by} for expert, by in sorted(votes.items())}
@@ -456,7 +453,6 @@ def _likert(rows: Rows, key: Mapping[str, Any]) -> Tables:
 
 
 def _survey(groups: Groups, key: Mapping[str, Any]) -> Tables:
-    """Assignments as the taxonomy has them, and how much of the work it covers."""
     suite, intended = key["suite"], key["intended"]
     right = {
         expert: {unit: str(said == intended[unit]) for unit, said in by.items()}
