@@ -275,8 +275,10 @@ def _print_beside(entries: Sequence[Entry], rows: Sequence[Json], title: str) ->
     ]
     mixed = len({entry.sample for entry in entries}) > 1
     labels = {entry.label: escape(entry.label) + " SAMPLE" * (mixed and entry.sample) for entry in entries}
-    beside = spread(rows, down, "entry", lambda row: _score(row, 3), labels)
-    show(*beside, title, collapse_padding=True, pad_edge=False, title_style="bold")
+    lines, columns = spread(rows, down, "entry", lambda row: _score(row, 3), labels)
+    lines = [(line[0], *line[3:], *line[1:3]) for line in lines]  # scores stand before chance and the highest
+    columns = [columns[0], *columns[3:], *columns[1:3]]
+    show(lines, columns, title, collapse_padding=True, pad_edge=False, title_style="bold")
 
 
 def _marks_mean(rows: Sequence[Json]) -> Iterator[str]:
