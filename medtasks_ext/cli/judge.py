@@ -171,9 +171,6 @@ def _say_wording(tasks: Sequence[JudgedTask], source: PromptSource) -> None:
             say("judges get " + said.format(f"{counted(len(names), 'task')} ({some(names)})"))
 
 
-# ---------------------------------------------------------------------- asking
-
-
 def print_estimates(judging: Judging, asks: Sequence[Ask], budget: Budget, *, limit: bool = False) -> None:
     """What a call would ask, of whom, and what it would cost at most; `limit`: it takes --max-cost."""
     try:
@@ -283,9 +280,6 @@ def ask_jury(
     say_spent(end, budget, what)
     say_sent(folder)
     return said, end
-
-
-# ---------------------------------------------------------------------- results
 
 
 def _finish(

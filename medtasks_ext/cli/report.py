@@ -139,9 +139,6 @@ _REMEDIES = {
 }
 
 
-# ---------------------------------------------------------------------- the first screen
-
-
 def print_run(folder: Path) -> None:
     """The first screen of one run."""
     tasks = registry()
@@ -384,9 +381,6 @@ def _by_paper(row: Json) -> bool:
     return row.get("interval_low") is None and row.get("paper_interval_low") is not None
 
 
-# ---------------------------------------------------------------------- a report
-
-
 def print_report(report: Report, *, files: bool, labelled: bool) -> None:
     """The first screen, then what to know, each with a heading.
 
@@ -483,9 +477,6 @@ def _print_labels(report: Report, files: bool) -> None:
         show(shown, columns, heading, pad_edge=False)
         if left := len(some) - len(shown):
             typer.echo(f"and {left} values within these: {where}")
-
-
-# ---------------------------------------------------------------------- in words
 
 
 def _sure(report: Report) -> Iterator[str]:

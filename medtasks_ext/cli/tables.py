@@ -9,16 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def console() -> Console:
@@ -133,7 +130,7 @@ def figure(heading: str, value: Value = "", form: str = "") -> Column:
 
 
 def show(
-    rows: pa.Table | Iterable[Any],
+    rows: Iterable[Any],
     columns: Sequence[Column],
     title: str = "",
     *,
@@ -141,7 +138,7 @@ def show(
     total: Any = None,
     **settings: Any,
 ) -> None:
-    """Print a frame, records or tuples of cells. Words in square brackets are Rich's markup.
+    """Print records or tuples of cells. Words in square brackets are Rich's markup.
 
     `sample`: it was computed of synthetic rows, which is said above the title. `total`: a last row, apart.
     """
@@ -149,7 +146,7 @@ def show(
     table = Table(box=box.SIMPLE_HEAD, title=heading or None, title_justify="left", **settings)
     for column in columns:
         table.add_column(column.heading, **column.settings)
-    for row in rows if isinstance(rows, Iterable) else rows.to_pylist():
+    for row in rows:
         # a named tuple is a record
         cells = row if type(row) is tuple else [column.cell(row) for column in columns]
         table.add_row(*cells)

@@ -275,8 +275,6 @@ class Judging:
             asker.engine.stop()
         self.say(WAITING)
 
-    # ------------------------------------------------------------------ what becomes of a request
-
     def rendered(self, request: Request) -> Request:
         """With the conversation that the judge gets, which is not made before its turn."""
         ask = self._asks[request.key][0]

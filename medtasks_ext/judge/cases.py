@@ -123,8 +123,6 @@ class Case:
             return self.rubric.ratings(verdict)
         return {point: self.rubric.protocol.scale[bool(self.rubric_of(point).ratings(verdict)[AXIS])]}
 
-    # ------------------------------------------------------------------ who is asked, and what comes of it
-
     def questions(self, jury: Jury, done: Done) -> list[Question]:
         """All that a response needs, as far as that is known: where assessors differ, an adjudicator."""
         protocol = self.rubric.protocol

@@ -35,7 +35,7 @@ def like(model, items, more=0.0):
 
 
 def standing(medtasks, run="run"):
-    [found] = json.loads(medtasks("report", run, "--strategy", "zero_shot", "--json").out)["standings"]
+    [found] = json.loads(medtasks("report", run, "--json").out)["standings"]
     return found
 
 
@@ -45,7 +45,7 @@ def test_one_task_is_no_rank_and_no_side(medtasks, tmp_path):
     assert (found["ranked"], found["rank"], found["rank_range"]) == (False, None, None)
     assert "published models, and 1 task with" in found["sentence"]
     assert "at least 3 tasks with 100 documents must be" in found["sentence"]
-    outcome = medtasks("report", "run", "--strategy", "zero_shot")
+    outcome = medtasks("report", "run")
     assert "rank" not in outcome.out.partition("beside published models:")[0] and "/99" not in outcome.out
 
 
@@ -67,7 +67,7 @@ def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, t
         f": rank {first} to {last} of 99 on only these tasks, below the middle, "
         "on data or prompts that nobody has confirmed"
     )
-    said = " ".join(medtasks("report", "run", "-o", "out", "--strategy", "zero_shot").out.split())
+    said = " ".join(medtasks("report", "run", "-o", "out").out.split())
     assert f" {found['rank']}/99 " in said and first <= found["rank"] <= last
     assert found["sentence"] in said
     [shown] = [row for row in data_of(tmp_path / "out" / "report.html")["first"] if row["place"]]
@@ -96,7 +96,7 @@ def test_rows_below_the_suites_number_are_marked_and_get_no_place(medtasks, tmp_
     item = SOME[0]
     few = {"instruction": "official"}, {"conditions": {"n_of_suite": item.n_documents}}
     write_run(tmp_path / "few", "ORG/few", {item.id: [1.0] * 7}, loaded=few[0], record=few[1])
-    outcome = medtasks("report", "few", "--strategy", "zero_shot")
+    outcome = medtasks("report", "few")
     said = " ".join(outcome.out.split())
     assert "rows in part" in said and f"7 of the suite's {item.n_documents:,} rows" in said
     assert "1/1 rows in part" in said and "/99" not in said and "not ranked among 98 published models" in said

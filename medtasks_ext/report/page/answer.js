@@ -92,7 +92,7 @@ function responseBox({ stretches, length }, column) {
       ? textBox(pieces(reply), `Response of ${column.label}`)
       : text("p", "soft", "The response is empty."),
     marks.length ? make("p", { className: "key-line" }, ...marks) : null,
-    isPart ? note(`${count(length)} characters, shown in part; medtasks view RUN TASK DOCUMENT --whole prints them all.`) : null,
+    isPart ? note(`${count(length)} characters, shown in part; medtasks view RUN TASK DOCUMENT prints them all.`) : null,
   );
 }
 

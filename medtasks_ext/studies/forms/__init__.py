@@ -235,9 +235,6 @@ def survey(wanted: Wanted) -> Item:
 KINDS = {"pairwise": pairwise, "points": points, "likert": likert, "review": review, "survey": survey}
 
 
-# ---------------------------------------------------------------------- forms, and filled ones
-
-
 def write_forms(export: Mapping[str, Any], kind: str, folder: Path) -> list[Path]:
     """Write EXPERT.html for each expert, and `key.json`, the last of the files."""
     if (folder / KEY_FILE).exists():  # which would be lost
