@@ -50,12 +50,10 @@ class Chart(Strict):
     columns: list[str] = []  # all that hold figures, unless some are named
     measure: str = "score"  # what the figures are
     spread: str = ""  # dots: the column that holds the standard deviation
-    most: int = 100  # lines that are drawn, the first ones
     descending: bool = True  # lines by their first figure; else in the table's order
     digits: int = 1
     x: str = ""  # scatter: the column, or the covariate, along which the models stand
     x_title: str = ""
-    logarithmic: bool = False
     y: str = "score"  # scatter: the column of the height
     group: str = ""  # scatter: the covariate that is 0 or 1 and colours
     groups: tuple[str, str] = ("yes", "no")  # what 1 and 0 mean

@@ -73,9 +73,7 @@ def _of_table(how: Chart, table: _Table) -> _Drawn:
         if values or (line and not how.columns):
             means[name] = float(np.mean(values)) if values else float("-inf")
     order = sorted(means, key=lambda name: -means[name]) if how.descending else list(means)
-    rows = {name: table[name] for name in order[: how.most]}
-    if len(rows) < len(order):  # lines that are left out are counted
-        how = how.model_copy(update={"measure": f"{how.measure}; the best {len(rows)} of {len(order)}"})
+    rows = {name: table[name] for name in order}
     known = dict.fromkeys(column for line in rows.values() for column in line)
     named = how.columns or [column for column in known if column != how.spread and not column.endswith(_ENDS)]
     return (_heat if how.kind == "heat" else _marks)(how, rows, [name for name in named if name in known])
@@ -144,12 +142,11 @@ def _marks(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
     }
     if how.kind == "bars":
         return "bars", values, {**shared, "height": 14 * len(columns) + 10, "format": "~s"}
-    many, digits = len(rows) > 40, max(how.digits - 1, 0) if max(ends) > 10 else how.digits
     more = {
-        "height": (11 if many else 13) * len(columns) + 8,
-        "size": 45 if many else 65,
+        "height": 13 * len(columns) + 8,
+        "size": 65,
         "domain": [min(ends) - room, max(ends) + room],
-        "format": f".{digits}f",
+        "format": f".{max(how.digits - 1, 0) if max(ends) > 10 else how.digits}f",
         "zero": min(ends) < 0,
         "origin": 0,
     }
@@ -158,7 +155,7 @@ def _marks(how: Chart, rows: _Table, columns: Sequence[str]) -> _Drawn:
 
 def _scatter(how: Chart, table: _Table) -> _Drawn:
     """Sizes are logarithms in a table, and dates numbers of days: people read neither."""
-    rows: list[dict[str, Any]] = []
+    dated, logarithmic, rows = how.x == "date", how.x == "size", list[dict[str, Any]]()
     points: dict[str, tuple[float, float]] = {}  # model -> its place along the picture, its score
     for name, line in table.items():
         x, y = line.get(how.x), line.get(how.y)
@@ -166,10 +163,8 @@ def _scatter(how: Chart, table: _Table) -> _Drawn:
             continue
         group = line.get(how.group)
         kind = _REST if group is None else how.groups[0 if group else 1]
-        said = date.fromordinal(int(x)).isoformat() if how.x == "date" else x
-        if how.x == "size":
-            said = round(10**x, 3)
-        points[name] = float(np.log10(said)) if how.logarithmic and not isinstance(said, str) else x, y
+        said = date.fromordinal(int(x)).isoformat() if dated else round(10**x, 3) if logarithmic else x
+        points[name] = x, y
         tip = f"{name}\n{said}: {y:.{how.digits}f}"
         rows.append({"x": said, "value": y, "group": kind, "label": name, "tip": tip})
     front: list[str] = []  # the models that nothing with as little beats, from the least on
@@ -185,10 +180,10 @@ def _scatter(how: Chart, table: _Table) -> _Drawn:
     words = {
         "width": _WIDTH,
         "tall": _TALL,
-        "x_type": "temporal" if how.x == "date" else "quantitative",
-        "x_scale": "time" if how.x == "date" else "log" if how.logarithmic else "linear",
+        "x_type": "temporal" if dated else "quantitative",
+        "x_scale": "time" if dated else "log" if logarithmic else "linear",
         "x_title": how.x_title or how.x,
-        "x_format": "%b %Y" if how.x == "date" else ",.0f" if not how.logarithmic else "~g",
+        "x_format": "%b %Y" if dated else "~g" if logarithmic else ",.0f",
         "x_ticks": 7,
         "measure": how.measure,
         "format": f".{how.digits}f",
