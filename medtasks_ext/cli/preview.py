@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,12 +33,15 @@ def preview(
     document: Annotated[int, Argument(help="Which test document, from 0.")] = 0,
     data: Origin = None,
     prompts: Prompts = None,
+    tokenizer: Annotated[
+        str | None, Option(help="Model whose chat template is applied: a folder, or ORG/MODEL of the hub.")
+    ] = None,
     response: Annotated[str | None, Option(help="A response to read and score.")] = None,
     as_json: AsJson = False,
 ) -> int:
     """Show the prompt of a document, and how answers to it are read.
 
-    To the letter, without a chat template; with the gold answer and the score of an answer.
+    To the letter; with the gold answer and the score of an answer.
 
     Example: medtasks preview medhelm_medqa --data sample --response "The answer is B."
     """
@@ -53,22 +57,30 @@ def preview(
         remedy = f"put them there; invented rows: medtasks preview {task} --data sample"
         raise MedtasksError(what, remedy=remedy)
     from medtasks_ext.prompts.official.words import prompt_source_of
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.preview import preview
+    from medtasks_ext.runner.evaluate import Settings, takes_system_turn
+    from medtasks_ext.runner.plan import token_counter
+    from medtasks_ext.runner.preview import preview, renderer_of
 
-    settings = Settings(data=forced, prompts=prompt_source_of(prompts))
-    seen = preview(tasks, task, settings, place=document, response=response)
+    settings, template = Settings(data=forced, prompts=prompt_source_of(prompts)), None
+    if tokenizer:
+        _, loaded, why = token_counter(tokenizer, provider=False, trusted=False)
+        if not getattr(loaded, "chat_template", None):
+            what, remedy = why or "the tokenizer has no chat template", "leave it out, as for a base model"
+            raise MedtasksError(what, where=f"--tokenizer {tokenizer}", remedy=remedy)
+        template = renderer_of(loaded)
+        settings = replace(settings, system_role=takes_system_turn(template))
+    seen = preview(tasks, task, settings, place=document, template=template, response=response)
     if as_json:
         typer.echo(json.dumps(seen, ensure_ascii=False, indent=1, default=str))
     else:
-        _print(seen, dataset)
+        _print(seen, dataset, f"the chat template of {tokenizer}" if tokenizer else "")
         if left := left_to_write(*tasks.known(task)):
             _say(f"not written yet, so no run asks it: {some(left)}", "bold yellow")
         say_next(f"medtasks run --tasks {task} --model vllm --model_args pretrained=ORG/MODEL --limit 2")
     return 0
 
 
-def _print(seen: Json, dataset: Dataset) -> None:
+def _print(seen: Json, dataset: Dataset, template: str) -> None:
     loaded, artefact = seen["loaded"], seen["loaded"].get("artefact")
     sample = loaded["origin"] == "sample"
     _say(f"{seen['task']} ({seen['strategy']})", "bold")
@@ -83,7 +95,8 @@ def _print(seen: Json, dataset: Dataset) -> None:
     _say(asked + ("likelihood of each possible answer" if seen["options"] else settings))
     if budget := seen["official_budget"]:
         _say(f"a model that does not reason has {budget}, as in the suite's own runs")
-    write_heading(f"prompt without a chat template ({len(seen['prompt']):,} characters)")
+    title = f"prompt with {template}" if template else "prompt without a chat template"
+    write_heading(f"{title} ({len(seen['prompt']):,} characters)")
     typer.echo(seen["prompt"])  # to the letter, also tabs
     write_heading("gold answer")
     _say(seen["target"] or "(none: this row is predicted, not scored)", "green")

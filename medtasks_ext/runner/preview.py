@@ -1,15 +1,17 @@
-"""One document as a base model gets it; how answers are read and scored."""
+"""One document as a model gets it, with a chat template or without; how answers are read and scored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle, Says
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.runner.evaluate import (
+    ChatTemplate,
     Settings,
     build_task,
     evaluate_task,
@@ -63,13 +65,14 @@ def preview(
     settings: Settings,
     *,
     place: int = 0,
+    template: ChatTemplate | None = None,
     response: str | None = None,
 ) -> Json:
     """What `medtasks preview --json` says of one document.
 
     `name`: of the task, with its strategy's suffix. `settings`: of a run; rows and words are taken from them.
-    `place`: of the document, from 0. `response`: one to read and score beside the gold and an
-    empty one.
+    `place`: of the document, from 0. `template`: chat template of the model. `response`: one to read and
+    score beside the gold and an empty one.
     """
     task = build_task(registry, name, settings)
     if not 0 <= place < len(task.eval_docs):
@@ -87,6 +90,7 @@ def preview(
     if response is not None:
         models["your answer"] = Says(response)
     options = task.doc_to_choice(document) if chosen else ()
+    asked = replace(settings, apply_chat_template=template is not None)
     budget = None if chosen else official_budget(dataset, strategy)
     return {
         "task": name,
@@ -94,7 +98,7 @@ def preview(
         "loaded": document.loaded.record,  # origin, file, counts, prompt hash
         "place": place,
         "id": document["id"],
-        "prompt": rendered_prompt(task, document, settings, None),
+        "prompt": rendered_prompt(task, document, asked, template),
         "target": document["target"],  # the gold answer as it is written in prompts
         "gold": document["gold"],  # as it is compared
         "shots": int(task.config.num_fewshot or 0),

@@ -84,6 +84,7 @@ def test_whose_words_are_shown_is_said(medtasks, helm):
         (("bridge_mee",), "did you mean: bridge_mie"),
         (("bridge_zh",), "'bridge_zh' stands for "),
         (("bridge_mie", "7"), "has documents 0 to 6, not 7"),
+        (("bridge_mie", "--tokenizer", "nowhere"), "--tokenizer nowhere: "),
         (("bridge_brateca_mortality", "--data", "local"), "--data sample"),
     ],
 )

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.prompts.template import rendering
-from medtasks_ext.runner.preview import counter_of, renderer_of
+from medtasks_ext.registry import registry
+from medtasks_ext.runner.evaluate import Settings
+from medtasks_ext.runner.preview import counter_of, preview, renderer_of
 from tests.conftest import outcomes
 from tests.engine.tiny_model import TEMPLATE, TEMPLATE_WITHOUT_SYSTEM, make
 from tests.run_files import results_of
@@ -155,3 +157,10 @@ def test_templates_are_rendered_and_counted_as_transformers_does(tiny, tmp_path)
     expected = loaded.apply_chat_template(TURNS, add_generation_prompt=True, return_dict=False)
     count = counter_of(loaded)
     assert count is not None and count([renderer_of(loaded)(TURNS)]) == [len(expected)]
+    settings = Settings(data="sample", prompts="own")
+    plain, shown = (
+        preview(registry(), "mlb_maexam", settings, template=template)["prompt"]
+        for template in (None, renderer_of(loaded))
+    )
+    turns = [{"role": "user", "content": plain}]
+    assert shown == loaded.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
