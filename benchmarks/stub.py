@@ -81,8 +81,7 @@ def asked(n: int) -> dict[str, float]:
     from lm_eval.api.instance import Instance
     from lm_eval.api.model import LM
 
-    from medtasks_ext.engines import Answer, Usage
-    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines import Answer, Engine, Usage
     from medtasks_ext.registry import registry
     from medtasks_ext.run.store import working_in
     from medtasks_ext.runner import asking

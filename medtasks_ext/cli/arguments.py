@@ -35,7 +35,7 @@ from medtasks_ext.strict import Config, read_yaml
 from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines import Engine
     from medtasks_ext.harness import LM, EvaluatorConfig
     from medtasks_ext.runner.evaluate import Settings
 

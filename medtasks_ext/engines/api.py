@@ -136,13 +136,9 @@ def option_answer(lm: TemplateAPI, request: Request, body: Any, quote: bool = Fa
     wanted = [before + len(option) for option in request.option_tokens]
     given = [len(((choice.get("logprobs") or {}).get("token_logprobs")) or ()) for choice in choices]
     if len(given) != len(wanted) or any(n < least for n, least in zip(given, wanted, strict=True)):
-        return Fault(
-            FaultKind.MODEL,
-            "the server gives no log-probabilities of the tokens that it is sent (echo and logprobs)",
-            "ask a server that does, such as vllm serve at /v1/completions, or the model (--model vllm)",
-            status=200,
-            maybe_paid=1,
-        )
+        why = "the server gives no log-probabilities of the tokens that it is sent (echo and logprobs)"
+        remedy = "ask a server that does, such as vllm serve at /v1/completions, or the model (--model vllm)"
+        return Fault(FaultKind.MODEL, why, remedy, status=200, maybe_paid=1)
     logprobs = lm.parse_logprobs(outputs=body, tokens=None, ctxlens=[before] * len(wanted))
     likelihoods = [Likelihood(float(value), bool(greedy)) for value, greedy in logprobs]
     answer = likeliest(request, likelihoods, first.usage)
@@ -200,8 +196,8 @@ class ApiEngine(ServerEngine):
             read = partial(option_answer, self._lm, request)
             return await client.ask(body, read, quote=may_quote(request), text=request.text)
         got = await super().send(client, request, body)
-        if isinstance(got, Answer):
-            return replace(got, text=after_thinking(got.text, getattr(self._lm, "think_end_token", None)))
+        if isinstance(got, Answer) and (mark := getattr(self._lm, "think_end_token", None)):
+            return replace(got, text=after_thinking(got.text, mark))
         return got
 
 
@@ -211,16 +207,12 @@ def _server(lm: TemplateAPI, url: str) -> Server:
     except ValueError:
         usable = False
     if not usable:
-        raise MedtasksError(
-            "there is no address of a server",
-            where="--model_args base_url",
-            remedy="give one such as http://localhost:8000/v1/chat/completions",
-        )
+        remedy = "give one such as http://localhost:8000/v1/chat/completions"
+        raise MedtasksError("there is no address of a server", where="--model_args base_url", remedy=remedy)
     host_of(url)
-    azure = isinstance(lm, AzureOpenaiChatCompletionsLM)
-    variable = "AZURE_OPENAI_API_KEY" if azure else "OPENAI_API_KEY"
-    if anthropic := isinstance(lm, AnthropicChat):
-        variable = "ANTHROPIC_API_KEY"
+    anthropic, azure = isinstance(lm, AnthropicChat), isinstance(lm, AzureOpenaiChatCompletionsLM)
+    company = "ANTHROPIC" if anthropic else "AZURE_OPENAI" if azure else "OPENAI"
+    variable = f"{company}_API_KEY"
     try:
         headers = {str(name): str(value) for name, value in lm.header.items()}
     except ValueError as error:  # lm-eval's word for a key that is not set

@@ -10,8 +10,8 @@ import os
 import ssl
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
@@ -42,8 +42,7 @@ class Clock:
             await asyncio.wait_for(ended.wait(), seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A reply with status 2xx, or of a server that filtered prompt or answer."""
 
     body: Any  # read as JSON
@@ -51,11 +50,8 @@ class Reply:
 
 
 class Client:
-    def __init__(self, server: Server, *, clock: Clock | None = None, egress: Egress | None = None) -> None:
-        self.server, self._clock = server, clock or Clock()
-        self.now = self._clock.now
-        self._stopped = asyncio.Event()
-        self._egress = egress or Egress.of()
+    def __init__(self, server: Server, egress: Egress | None = None) -> None:
+        self.server, self._egress = server, egress or Egress.of()
         self._place: AskedServer | None = None
         self._session: aiohttp.ClientSession | None = None
 
@@ -63,11 +59,8 @@ class Client:
         """Connections come with the requests."""
         server = self.server
         if any(character in text for text in server.headers.values() for character in "\r\n\0"):
-            raise MedtasksError(
-                "a header for the server holds a line break",
-                where=server.key,
-                remedy="set the key without the line break at its end",
-            )
+            remedy = "set the key without the line break at its end"
+            raise MedtasksError("a header for the server holds a line break", where=server.key, remedy=remedy)
         self._place = place = await asyncio.to_thread(self._egress.place, server.url)
         held = self._egress if place.by_address else None
         self._session = aiohttp.ClientSession(
@@ -81,14 +74,6 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         assert self._session is not None
         await self._session.close()
-
-    async def pause(self, seconds: float) -> None:
-        if seconds > 0 and not self._stopped.is_set():
-            await self._clock.pause(seconds, self._stopped)
-
-    def stop(self) -> None:
-        """Pauses end now, and none begins."""
-        self._stopped.set()
 
     async def ask(
         self, body: Any, read: Reader, *, path: str = "", quote: bool = False, text: Text = UNKNOWN_TEXT
@@ -156,14 +141,10 @@ class Client:
             reason = f"no secure connection to {url} ({name})"
             remedy = "name the authority's certificates with ca_cert_path"
         elif isinstance(error, ValueError):
-            kind, reason = FaultKind.MODEL, f"no request can be sent to {url}"
-            remedy = "correct base_url"
+            kind, reason, remedy = FaultKind.MODEL, f"no request can be sent to {url}", "correct base_url"
         elif isinstance(error, _ElsewhereError):
-            assert self._place is not None
-            reason, remedy = (
-                f"the connection to {url} leads to {LEFT}: nothing was sent",
-                remedy_for(self._place.host),
-            )
+            reason = f"the connection to {url} leads to {LEFT}: nothing was sent"
+            remedy = remedy_for(self._place.host) if self._place else ""
         elif isinstance(error, aiohttp.ClientConnectorError):
             number = error.errno or 0
             why = os.strerror(number) if number > 0 else error.os_error.strerror or "no connection"
@@ -171,8 +152,8 @@ class Client:
         elif isinstance(error, aiohttp.ServerTimeoutError):
             reason = f"no server answers at {url} within {CONNECT_SECONDS:g} s"
         elif isinstance(error, asyncio.TimeoutError):
-            kind, reason = FaultKind.TIMEOUT, f"no reply within {seconds:g} s"
-            remedy, maybe_paid = "raise timeout", paid
+            kind, reason, remedy = FaultKind.TIMEOUT, f"no reply within {seconds:g} s", "raise timeout"
+            maybe_paid = paid
         else:
             reason, remedy, maybe_paid = f"the connection to {url} broke ({name})", "", paid
         return Fault(kind, reason, remedy, maybe_paid=maybe_paid)
@@ -204,11 +185,9 @@ def _certificates(server: Server) -> ssl.SSLContext | bool:
     try:
         return ssl.create_default_context(cafile=server.ca_file)
     except (OSError, ssl.SSLError) as error:
-        raise MedtasksError(
-            f"holds no certificates ({error.strerror or type(error).__name__})",
-            where=f"ca_cert_path={server.ca_file}",
-            remedy="name a file in PEM format",
-        ) from None
+        what = f"holds no certificates ({error.strerror or type(error).__name__})"
+        where = f"ca_cert_path={server.ca_file}"
+        raise MedtasksError(what, where=where, remedy="name a file in PEM format") from None
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes | None:

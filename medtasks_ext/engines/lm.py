@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.egress import SERVICES, Egress, hold
 from medtasks_ext.engines import (
     Answer,
+    Done,
+    Engine,
     Fault,
     FaultKind,
+    Feed,
     Likelihood,
     Prompt,
     Request,
     Usage,
     likeliest,
 )
-from medtasks_ext.engines.engine import Done, Engine, Feed
 from medtasks_ext.engines.replies import withheld
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import Instance
@@ -69,11 +71,8 @@ def engine_of(
         if reader_of(type(model)):
             return ApiEngine(model, say=say, egress=egress, replicas=replicas)
     if replicas:
-        raise MedtasksError(
-            f"models of type {type(model).__name__} are asked at one address",
-            where="--model_args base_url",
-            remedy="name one",
-        )
+        what = f"models of type {type(model).__name__} are asked at one address"
+        raise MedtasksError(what, where="--model_args base_url", remedy="name one")
     return LmEngine(model, say, egress)
 
 
@@ -84,11 +83,9 @@ class LmEngine(Engine):
     call at its end.
 
     lm-eval's own search for the size of a batch (`auto`) runs the whole context through the model, with the
-    logits of every position, and does so anew in each call. What it finds is far below what generation needs,
-    since generation keeps the logits of one position. Here the first batch of a model with
-    `batch_size_per_gpu` (a number or `auto`) and `max_batch_size` has the largest size that is allowed. Where
-    the memory does not hold a batch, the size is halved for the rest of the run, and the requests without an
-    answer are asked again. Long answers come first, so that what follows fits as well.
+    logits of every position, anew in each call. Here the first batch of a model with `batch_size_per_gpu` (a
+    number or `auto`) and `max_batch_size` has the largest size that is allowed. Where the memory does not
+    hold it, the size is halved for the rest of the run, and what has no answer is asked again.
     """
 
     window = GROUP
@@ -250,13 +247,10 @@ def keep_tokenizers_apart(model: LM) -> None:
         vars(model)["tok_encode"] = apart.tok_encode
 
 
-def _text(prompt: Any) -> str:
-    return str(getattr(prompt, "prompt", prompt))
-
-
 def _asked(arguments: tuple[Any, ...]) -> tuple[str, str]:
+    """Prompt and option."""
     prompt, asked = arguments[0], arguments[1]
-    return _text(prompt), asked if isinstance(asked, str) else ""
+    return str(getattr(prompt, "prompt", prompt)), asked if isinstance(asked, str) else ""
 
 
 def token_counter(model: LM) -> Callable[[str], int] | None:
@@ -295,11 +289,9 @@ class StoredLM(Baseline):
             keys.append(repeat_key(key, drawn[key] if again else 0))
             drawn[key] += 1
         if absent := list(dict.fromkeys(key for key in keys if key not in self._answers)):
-            raise MedtasksError(
-                f"{len(absent)} of {len(set(keys))} documents have no stored response (first: {absent[0]})",
-                where=self._where,
-                remedy="finish the run first: the same `medtasks run` command continues it",
-            )
+            what = f"{len(absent)} of {len(set(keys))} documents have no stored response (first: {absent[0]})"
+            remedy = "finish the run first: the same `medtasks run` command continues it"
+            raise MedtasksError(what, where=self._where, remedy=remedy)
         for key, request in zip(keys, requests, strict=True):
             if key in self._prompts:
                 request.arguments = (lm_eval_prompt(self._prompts[key]), request.args[1])
@@ -313,11 +305,9 @@ class StoredLM(Baseline):
         for answer, request in zip(found, requests, strict=True):
             document, n = document_key(request.doc), len(answer.likelihoods)
             if asked[document] != n:
-                raise MedtasksError(
-                    f"document {document} has {asked[document]} possible answers, and {n} are stored",
-                    where=self._where,
-                    remedy="bring the former rows back, or use another --output_path",
-                )
+                what = f"document {document} has {asked[document]} possible answers, and {n} are stored"
+                remedy = "bring the former rows back, or use another --output_path"
+                raise MedtasksError(what, where=self._where, remedy=remedy)
         return [tuple(answer.likelihoods[one.idx]) for answer, one in zip(found, requests, strict=True)]
 
     def apply_chat_template(

@@ -118,12 +118,10 @@ def status_fault(status: int, body: Any, server: Server, *, quote: bool) -> Faul
     elif kind is FaultKind.MONEY:
         how = "asks for payment" if status == 402 else "has no credit left"
         reason, remedy = f"{server.shown} {how} ({what})", "add credit"
-    elif kind is FaultKind.MODEL and status == 404:
-        reason = f"{server.shown} has no model {server.model!r} ({what})"
-        remedy = "correct model or base_url"
     elif kind is FaultKind.MODEL:
+        remedy = "correct model or base_url" if status == 404 else "correct base_url"
         reason = f"{server.shown} redirects elsewhere ({what}); texts go to the given address only"
-        remedy = "correct base_url"
+        reason = f"{server.shown} has no model {server.model!r} ({what})" if status == 404 else reason
     elif kind is FaultKind.TOO_LONG:
         reason, remedy = f"prompt and answer do not fit the model's context ({what})", "lower max_gen_toks"
     elif status in (400, 422):
@@ -154,11 +152,7 @@ def _kind(status: int, body: Any) -> FaultKind:
 
 
 def is_filtered(status: int, body: Any) -> bool:
-    """Whether an error status says that the server's filter took the prompt or the answer away.
-
-    A filter looks at one prompt among others, so this is no answer of the model's, and asking again is no
-    use. HELM's clients take it so, too.
-    """
+    """Whether an error says that the server's filter took prompt or answer away: no use to ask again."""
     if status not in (400, 403, 422, 451):
         return False
     words = _FLAGGED if status == 403 else _FILTERED
@@ -304,9 +298,7 @@ def _usage(counted: Any) -> Usage | None:
     prompt, completion = count("prompt_tokens"), count("completion_tokens")
     reasoning = count("reasoning_tokens", "completion_tokens_details")
     cached = count("cached_tokens", "prompt_tokens_details")
-    if (
-        prompt is None and (new := count("input_tokens")) is not None
-    ):  # Anthropic's, without those of its cache
+    if prompt is None and (new := count("input_tokens")) is not None:  # Anthropic's, without its cache's
         cached, completion = count("cache_read_input_tokens"), count("output_tokens")
         prompt = new + (cached or 0) + (count("cache_creation_input_tokens") or 0)
     return None if prompt is None or completion is None else Usage(prompt, completion, reasoning, cached)

@@ -1,15 +1,13 @@
 """An engine that asks servers over HTTP: which gets the next request, and how many each has at a time.
 
-Connections to a server grow by one with each round trip and are halved where it refuses many requests. A
-single refusal holds its own request alone: halved at every refusal, a server that refuses one request in
-twenty at random would be left with about five connections, however many it can serve.
-
 A server that does not answer when the run begins stops it: an address may be mistyped. One that refuses a
 request (429, 503) has that request wait, for as long as it asks (`Retry-After`, at most 60 s). One that
 refuses a quarter of the requests of a round trip has its connections halved; each further round trip without
-that adds one. A refusal costs a request none of its tries where another has been answered since its last
-one. One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the others at
-once. One that refuses the key, or does not know the model, ends the run. Which server answered changes no
+that adds one. Halved at every refusal, one that refuses one request in twenty at random would be left with
+about five. A refusal costs a request none of its tries where another has been answered since its last one.
+
+One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the others at once.
+One that refuses the key, or does not know the model, ends the run. Which server answered changes no
 condition of a score.
 """
 
@@ -27,8 +25,18 @@ from itertools import islice
 from typing import Any
 
 from medtasks_ext.egress import Egress, is_loopback
-from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request
-from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
+from medtasks_ext.engines import (
+    WAIT_SECONDS,
+    Answer,
+    Done,
+    Engine,
+    Fault,
+    FaultKind,
+    Feed,
+    Outcome,
+    Request,
+    together,
+)
 from medtasks_ext.engines.http import Client, Clock
 from medtasks_ext.engines.replies import Reader, Server
 from medtasks_ext.privacy import shows_text, what_happened
@@ -57,11 +65,10 @@ class Endpoint:
         ill: its last connection failed, so that one request at a time looks whether it is back.
     """
 
-    def __init__(self, client: Client) -> None:
-        self.client, self.under_way, self.ill = client, 0, False
-        self._most = client.server.connections
-        self._allowed = float(self._most)
-        self._replies: deque[bool] = deque(maxlen=max(LEAST, self._most))  # whether it refused
+    def __init__(self, client: Client, now: Callable[[], float]) -> None:
+        self.client, self._now, self.under_way, self.ill = client, now, 0, False
+        self._allowed = float(client.server.connections)
+        self._replies: deque[bool] = deque(maxlen=max(LEAST, client.server.connections))  # whether it refused
         self._rests_until = -math.inf
         self._failures = 0  # of connections, since its last answer
 
@@ -71,7 +78,7 @@ class Endpoint:
 
     def takes(self, *, well: bool) -> bool:
         """`well`: whether one of several is; where none is, all are asked as a single one would be."""
-        if well and self._rests_until > self.client.now():
+        if well and self._rests_until > self._now():
             return False
         return self.under_way < (1 if self.ill and well else self.allowed)
 
@@ -80,13 +87,13 @@ class Endpoint:
         was_ill, self.ill, self._failures = self.ill, False, 0
         self._rests_until = -math.inf
         self._replies.append(False)
-        self._allowed = min(self._most, self._allowed + 1 / self._allowed)
+        self._allowed = min(self.client.server.connections, self._allowed + 1 / self._allowed)
         return was_ill
 
     def failed(self, fault: Fault) -> None:
         if fault.kind is FaultKind.UNREACHABLE:
             rest = min(LONGEST_REST, FIRST_REST * 2.0**self._failures)
-            self._rests_until = self.client.now() + rest
+            self._rests_until = self._now() + rest
             self.ill, self._failures = True, self._failures + 1
         if fault.status not in _REFUSALS:
             return
@@ -128,7 +135,7 @@ class ServerEngine(Engine):
         egress: Egress | None = None,
     ) -> None:
         self._servers, self._max_retries, self._read = servers, max_retries, read
-        self._say, self._clock = say, clock
+        self._say, self._clock = say, clock or Clock()
         self._answers, self._told_until = 0, -math.inf  # of all servers; when the user is told again
         self.window = sum(one.connections for one in servers)
         self.addresses, self.egress = [one.url for one in servers], egress or Egress.of()
@@ -143,7 +150,12 @@ class ServerEngine(Engine):
         return await client.ask(body, self._read, quote=may_quote(request), text=request.text)
 
     def client(self, server: Server) -> Client:
-        return Client(server, clock=self._clock, egress=self.egress)
+        return Client(server, self.egress)
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, unless nothing is sent again."""
+        if seconds > 0 and not self._stopped.is_set():
+            await self._clock.pause(seconds, self._stopped)
 
     def may_pass(self, fault: Fault) -> bool:
         """Whether a request that has failed so is sent again."""
@@ -158,8 +170,8 @@ class ServerEngine(Engine):
         New ones are taken until the feed is over. May be called from any thread and from a handler of
         signals.
         """
-        if self._loop:
-            with suppress(RuntimeError):  # the run has just ended
+        with suppress(RuntimeError):  # the run has just ended
+            if self._loop:
                 self._loop.call_soon_threadsafe(self._stop)
 
     def give_up(self, fault: Fault) -> None:
@@ -169,17 +181,15 @@ class ServerEngine(Engine):
 
     def _stop(self) -> None:
         """Those that wait for a place get none, pauses end."""
-        self._stopped = True
-        for one in self.endpoints:
-            one.client.stop()
+        self._stopped.set()
         self._changed.set()
 
     async def _ask(self, feed: Feed, done: Done) -> None:
-        self.ended, self._stopped, self._loop = None, False, asyncio.get_running_loop()
+        self.ended, self._stopped, self._loop = None, asyncio.Event(), asyncio.get_running_loop()
         self._changed, self._new, self._further = asyncio.Event(), asyncio.Lock(), asyncio.Lock()
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(self.client(one)) for one in self._servers]
-            self.endpoints = [Endpoint(client) for client in clients]
+            self.endpoints = [Endpoint(client, self._clock.now) for client in clients]
             most = self.window + max(self.window, LEAST_WAITING)
             await together(self._work(feed, done) for _ in range(most))
 
@@ -242,17 +252,17 @@ class ServerEngine(Engine):
             if got.status in _REFUSALS and self._answers > answers:
                 spared += got.tries  # the server has too much to do, and works
             answers, elsewhere = self._answers, self._failed(endpoint, got)
-            if (wish := got.after or 0.0) >= TOLD_FROM and client.now() >= self._told_until:
-                self._told_until = client.now() + wish
+            if (wish := got.after or 0.0) >= TOLD_FROM and self._clock.now() >= self._told_until:
+                self._told_until = self._clock.now() + wish
                 self._say(f"{client.server.shown} asks to wait (HTTP {got.status}): {wish:.0f} s")
             if not self.may_pass(replace(fault, tries=tries - spared)):
                 return fault
             self._changed.set()
             if not elsewhere:
-                await client.pause(pause_after(tries, got.after))
-            while not self._stopped and (may := self.again(request, got)) is None:
-                await client.pause(WAIT_SECONDS)
-            if self._stopped or not may or (found := await self._place()) is None:
+                await self.pause(pause_after(tries, got.after))
+            while not self._stopped.is_set() and (may := self.again(request, got)) is None:
+                await self.pause(WAIT_SECONDS)
+            if self._stopped.is_set() or not may or (found := await self._place()) is None:
                 return fault
             endpoint = found
 
@@ -275,7 +285,7 @@ class ServerEngine(Engine):
     async def _place(self) -> Endpoint | None:
         """A place for a further try; None once nothing is sent again."""
         async with self._further:
-            while not self._stopped:
+            while not self._stopped.is_set():
                 if found := self._free():
                     found.under_way += 1
                     return found

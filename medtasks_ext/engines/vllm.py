@@ -3,11 +3,10 @@
 lm-eval's class makes settings, tokens and texts. In place of its `vllm.LLM`, which answers whole lists,
 stands vLLM's asynchronous engine, in a loop and a thread of its own.
 
-How likely possible answers are behind a prompt: the tokens of all options make a tree. vLLM gives the
-log-probabilities of chosen tokens behind a text in one pass (`logprob_token_ids`), so options of one token
-each take one pass together. Where options have more, each branching of the tree is a short pass behind the
-prompt, which the prefix cache holds by then; where there is no such cache, or a vLLM does not know the
-setting, the prompt is read anew with each option, as lm-eval does.
+How likely possible answers are: the tokens of all options make a tree. vLLM gives the log-probabilities of
+chosen tokens behind a text in one pass (`logprob_token_ids`), so options of one token take one pass together,
+and each further branching a short one behind the prompt, which the prefix cache holds by then. Where there is
+no such cache or setting, the prompt is read anew with each option, as lm-eval does.
 """
 
 from __future__ import annotations
@@ -29,16 +28,20 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from medtasks_ext.engines import (
+    WAIT_SECONDS,
     Answer,
+    Done,
+    Engine,
     Fault,
     FaultKind,
+    Feed,
     Likelihood,
     Outcome,
     Request,
     Usage,
     likeliest,
+    together,
 )
-from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed, together
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
@@ -184,13 +187,9 @@ class VllmEngine(Engine):
         self._end = lm.tokenizer.decode(lm.eot_token_id) or getattr(lm.tokenizer, "eos_token", None) or ""
 
     def prepare(self, request: Request) -> Request | Fault:
-        """Tokenise as lm-eval does; what does not fit the context is a fault.
+        """Tokenise as lm-eval does; what does not fit the context is a fault, where lm-eval would cut.
 
-        lm-eval itself would cut the left end, which holds the instruction. Prompts that can be shortened were
-        shortened before, by the suite's rule.
-
-        lm-eval's tokenizer must not be used by two threads at the same time. Requests are built and prepared
-        by one thread, and nothing else here uses it: vLLM has a tokenizer of its own.
+        Prompts that can be shortened were shortened before, by the suite's rule.
         """
         prompt, options = request.prompt, tuple[tuple[int, ...], ...]()
         try:
@@ -208,13 +207,10 @@ class VllmEngine(Engine):
             return Fault(FaultKind.ENGINE, f"the sampling settings are not valid: {error}")
         room = self.lm.max_length - answer
         if len(tokens) > room:
-            return Fault(
-                FaultKind.TOO_LONG,
-                f"the prompt has {len(tokens):,} tokens and there is room for {max(room, 0):,}"
-                f" (a context of {self.lm.max_length:,} less {answer:,} for the answer)",
-                "raise --model_args max_model_len, if the model allows it, or lower --gen_kwargs"
-                " max_gen_toks",
-            )
+            why = f"the prompt has {len(tokens):,} tokens and there is room for {max(room, 0):,}"
+            why += f" (a context of {self.lm.max_length:,} less {answer:,} for the answer)"
+            remedy = "raise --model_args max_model_len, if the model allows it, or lower --gen_kwargs"
+            return Fault(FaultKind.TOO_LONG, why, f"{remedy} max_gen_toks")
         return replace(request, tokens=tokens, option_tokens=options)
 
     def _settings(self, settings: Mapping[str, Any]) -> Any:
@@ -279,9 +275,7 @@ class VllmEngine(Engine):
             postprocess_generated_text(completion.text, until, think_end),
             completion.finish_reason or "",
             Usage(
-                len(output.prompt_token_ids or ()),
-                len(completion.token_ids),
-                cached=output.num_cached_tokens,
+                len(output.prompt_token_ids or ()), len(completion.token_ids), None, output.num_cached_tokens
             ),
             completion.text.rpartition(think_end)[0] if think_end else "",
             seconds=time.monotonic() - began,

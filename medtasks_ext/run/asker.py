@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from medtasks_ext.egress import Text
-from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Prompt, Request
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Outcome, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text, what_happened
 from medtasks_ext.prompts.documents import repeat_key
@@ -48,9 +47,8 @@ def request_of(
 
     `identity`: digest of the model and of what can change its responses. `document`: its key within the task.
     `draw`: how often it was asked of this document before; it is asked with `seed` + draw, or that of the
-    settings, where there is one. `reads_document`: whether the model looks at the document, and not at the
-    prompt. `apart`: whether text that is not open is asked for each dataset by
-    itself, so that who got it is on record. `cut`: what did not fit of the prompt.
+    settings, where there is one. `reads_document`: the model looks at the document, not at the prompt.
+    `apart`: text that is not open is asked for each dataset by itself, so that who got it is on record.
     """
     first = instances[0]
     task, text, prompt = str(first.task_name), text_of(first), prompt_of(first)
@@ -96,8 +94,7 @@ def prompt_of(instance: Instance) -> Prompt:
     given: Any = instance.args[0]
     if isinstance(given, Chat):
         return given.turns
-    turns: Prompt = json.loads(given.prompt) if hasattr(given, "prompt") else given
-    return turns
+    return json.loads(given.prompt) if hasattr(given, "prompt") else given  # type: ignore[no-any-return]
 
 
 def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,10 +109,10 @@ def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
         found["until"] = sorted(
             {str(text) for text in (until if isinstance(until, list | tuple) else [until])}
         )
-    if not found.get("temperature"):
-        found = {name: value for name, value in found.items() if name not in ("temperature", "do_sample")} | (
-            {"do_sample": True} if found.get("do_sample") and found.get("temperature") is None else {}
-        )
+    temperature = found.get("temperature")
+    if not temperature:
+        sampled = found.pop("do_sample", False) and temperature is None
+        found |= {"temperature": None, "do_sample": sampled or None}
     return {name: value for name, value in found.items() if value not in (None, "", [], {})}
 
 
@@ -138,6 +135,7 @@ def _value(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+ASKED_AGAIN = "the same command asks only these again; what came is kept"
 #: Seconds between two looks at what came.
 LOOK = 0.2
 #: What the first signal says.
@@ -245,10 +243,7 @@ class Asker:
     # ------------------------------------------------------------------ asking
 
     def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> Mapping[str, Answer]:
-        """Key -> answer.
-
-        `quiet`: show no progress.
-        """
+        """Key -> answer; `quiet`: show no progress."""
         job = Job()
         # long answers first: a long one that begins last is waited for alone
         ordered = sorted(requests, key=lambda request: -int(request.settings.get("max_gen_toks") or 0))
@@ -314,11 +309,8 @@ class Asker:
         (reason, n), *others = why.most_common()
         more = f", and {why.total() - n} for other reasons" if others else ""
         names = ", ".join(sorted(tasks))
-        raise MedtasksError(
-            f"{why.total()} of {len(job.keys)} requests have no answer: {reason} ({n}{more})",
-            where=names if len(names) < 200 else f"{names[:200]}…",
-            remedy="the same command asks only these again; what came is kept",
-        )
+        what = f"{why.total()} of {len(job.keys)} requests have no answer: {reason} ({n}{more})"
+        raise MedtasksError(what, where=names if len(names) < 200 else f"{names[:200]}…", remedy=ASKED_AGAIN)
 
     # ------------------------------------------------------------------ the engine
 

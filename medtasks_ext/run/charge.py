@@ -124,22 +124,16 @@ _LIMIT = re.compile(r"max.*tok")
 def check_refused(names: Iterable[str], where: str) -> None:
     plain = {name: re.sub(r"[^a-z]", "", name.lower()) for name in names if name not in OF_LM_EVAL}
     if barred := [name for name, bare in plain.items() if bare in _TAKEN or _LIMIT.search(bare)]:
-        raise MedtasksError(
-            f"{', '.join(barred)}: model, text, number and length of answers have options of their own",
-            where=where,
-            remedy="leave it out; the length is max_gen_toks, in a jury file max_tokens",
-        )
+        what = f"{', '.join(barred)}: model, text, number and length of answers have options of their own"
+        remedy = "leave it out; the length is max_gen_toks, in a jury file max_tokens"
+        raise MedtasksError(what, where=where, remedy=remedy)
 
 
 def check_under_limit(names: Iterable[str], where: str) -> None:
     """Unless fields are known to cost nothing."""
-    unknown = [name for name in dict.fromkeys(names) if name not in HARMLESS]
-    if unknown:
-        raise MedtasksError(
-            f"nobody knows here whether {', '.join(unknown)} may cost something, and there is a limit",
-            where=where,
-            remedy="leave it out, or ask without --max-cost",
-        )
+    if unknown := [name for name in dict.fromkeys(names) if name not in HARMLESS]:
+        what = f"nobody knows here whether {', '.join(unknown)} may cost something, and there is a limit"
+        raise MedtasksError(what, where=where, remedy="leave it out, or ask without --max-cost")
 
 
 @dataclass(frozen=True)
@@ -176,16 +170,14 @@ def check_limit(limit: float | None, price: Price | None) -> None:
     """Refuse a limit that nobody can keep."""
     if limit is None:
         return
-    where = "--max-cost"
-    if not isfinite(limit) or limit < 0:
-        raise MedtasksError(f"{limit} is no limit", where=where, remedy="give an amount in USD")
-    if price is None:
-        raise MedtasksError(
-            "cannot be kept without the price of the model",
-            where=where,
-            remedy="write it into a --config file, in USD per million tokens: metadata: {price: "
-            "{input: …, output: …}}",
-        )
+    what, remedy = f"{limit} is no limit", "give an amount in USD"
+    if isfinite(limit) and limit >= 0:
+        if price is not None:
+            return
+        what = "cannot be kept without the price of the model"
+        remedy = "write it into a --config file, in USD per million tokens: metadata: {price: {input: …, "
+        remedy += "output: …}}"
+    raise MedtasksError(what, where="--max-cost", remedy=remedy)
 
 
 def paid(limit: float | None, charge: Charge | None, answers: Answers) -> tuple[list[float | None], float]:

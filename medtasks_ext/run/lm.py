@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import private_files
 from medtasks_ext.egress import addresses
-from medtasks_ext.engines import Answer, Likelihood, Request, likeliest
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Answer, Engine, Likelihood, Request, likeliest
 from medtasks_ext.engines.lm import engine_of
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.models import Baseline
-from medtasks_ext.run.asker import Asker, is_sampled, prompt_of, request_of, text_of
+from medtasks_ext.run.asker import ASKED_AGAIN, Asker, is_sampled, prompt_of, request_of, text_of
 from medtasks_ext.run.store import Answers, key_of
 from medtasks_ext.runs.manifest import Identity, identity_of
 from medtasks_ext.runs.settings import dropped_secrets
@@ -33,6 +32,11 @@ if TYPE_CHECKING:
 
 #: Requests that a model gets in one call, where it is asked by its own method.
 BLOCK = 256
+
+
+def _of_model(name: str) -> Any:
+    """An attribute that lm-eval's class has as well, and that is the model's."""
+    return property(lambda remembering: getattr(remembering.model, name))
 
 
 class Remembering(LM):
@@ -51,6 +55,10 @@ class Remembering(LM):
         self._engine, self._identity, self._direct = engine, identity, threading.Lock()
         self.asker = Asker(engine, answers)
         self.asker.begin()
+
+    apply_chat_template, chat_template = map(_of_model, ("apply_chat_template", "chat_template"))
+    tokenizer_name, rank, world_size = map(_of_model, ("tokenizer_name", "rank", "world_size"))
+    all_gather, gather_object, barrier = map(_of_model, ("all_gather", "gather_object", "barrier"))
 
     # ------------------------------------------------------------------ what lm-eval asks
 
@@ -73,36 +81,6 @@ class Remembering(LM):
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         """Logarithm of the probability of each text."""
         return [item.value for item in self._by_its_own("loglikelihood_rolling", requests)]
-
-    def apply_chat_template(
-        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
-    ) -> Any:
-        return self.model.apply_chat_template(chat_history, add_generation_prompt)
-
-    def chat_template(self, chat_template: bool | str = False) -> str | None:
-        found: str | None = self.model.chat_template(chat_template)
-        return found
-
-    @property
-    def tokenizer_name(self) -> str:
-        return str(self.model.tokenizer_name)
-
-    @property
-    def rank(self) -> int:
-        return int(self.model.rank)
-
-    @property
-    def world_size(self) -> int:
-        return int(self.model.world_size)
-
-    def all_gather(self, tensor: Any) -> Any:
-        return self.model.all_gather(tensor)
-
-    def gather_object(self, obj: Any, dst: int = 0) -> Any:
-        return self.model.gather_object(obj, dst)
-
-    def barrier(self) -> None:
-        self.model.barrier()
 
     def __getattr__(self, name: str) -> Any:
         """All else is the model's."""
@@ -140,11 +118,9 @@ class Remembering(LM):
         self.answers.flush()
         known = self.answers.known(request.key for request in asked)
         if lacking := {request.key for request in asked} - known.keys():
-            raise MedtasksError(
-                f"the model gave no number for {len(lacking)} of {len(asked)} texts",
-                where=", ".join(sorted({request.task for request in asked}))[:200],
-                remedy="the same command asks only these again; what came is kept",
-            )
+            what = f"the model gave no number for {len(lacking)} of {len(asked)} texts"
+            names = ", ".join(sorted({request.task for request in asked}))[:200]
+            raise MedtasksError(what, where=names, remedy=ASKED_AGAIN)
         return [known[request.key].likelihoods[0] for request in asked]
 
     def _whole(self, kind: str, instance: Instance) -> Request:
@@ -208,9 +184,8 @@ class _Remembered(Remembering):
         from medtasks_ext.harness import get_model
 
         if not run:
-            raise MedtasksError(
-                "the folder is missing that keeps the answers", where="--model_args", remedy="add run=FOLDER"
-            )
+            what = "the folder is missing that keeps the answers"
+            raise MedtasksError(what, where="--model_args", remedy="add run=FOLDER")
         extra = {name: arguments.pop(name) for name in _RUN_KEYS if arguments.get(name) is not None}
         folder, of = Path(run), self.of
         if of == "api":
@@ -220,12 +195,10 @@ class _Remembered(Remembering):
         loads = started == 1 or "HFLM" in {kind.__name__ for kind in get_model(of).__mro__}
         loaded = load_model(of, arguments, extra, say=print) if loads else None
         if loaded is None or loaded[0].world_size != started:
-            raise MedtasksError(
-                f"{started} processes were started that do not share the documents among them",
-                where=f"--model {PREFIX}{self.of}",
-                remedy="`accelerate launch` shares them with medtasks-hf on several GPUs; else start one "
-                "process: several addresses (base_url=URL+URL) or vLLM's data_parallel_size use several GPUs",
-            )
+            what = f"{started} processes were started that do not share the documents among them"
+            remedy = "`accelerate launch` shares them with medtasks-hf on several GPUs; else start one "
+            remedy += "process: several addresses (base_url=URL+URL) or vLLM's data_parallel_size use several"
+            raise MedtasksError(what, where=f"--model {PREFIX}{self.of}", remedy=f"{remedy} GPUs")
         model, engine = loaded
         answers = Answers(folder, rank=model.rank)
         try:
@@ -267,9 +240,6 @@ def _identity(folder: Path, of: str, arguments: dict[str, Any], model: LM) -> st
         with private_files(True):
             write_json(path, mine.model_dump())
     elif different := Identity(**read_json(path)).differs_from(mine):
-        raise MedtasksError(
-            f"{'; '.join(different)}: the folder holds other answers",
-            where=path,
-            remedy="name another folder, or ask as before",
-        )
+        what = f"{'; '.join(different)}: the folder holds other answers"
+        raise MedtasksError(what, where=path, remedy="name another folder, or ask as before")
     return mine.digest

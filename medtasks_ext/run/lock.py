@@ -1,6 +1,6 @@
-"""One process writes into a folder: a file that names host and process, and that is touched while they live.
+"""One process writes into a folder: a file that names host and process, and is touched while they live.
 
-Locks of the system do not hold on many network disks. So the file is made by a call that fails where it is
+Locks of the system do not hold on many network disks, so the file is made by a call that fails where it is
 there. Its holder lives where the process does, on this machine, or touches the file, from another one.
 """
 

@@ -1,13 +1,13 @@
 """What became of each request: one line of JSON an outcome, appended as it comes, on the disk within half a
 second.
 
-A folder has one file for each process that wrote (`answers.jsonl`, and `answers-NAME.jsonl` beside it), so
-that runs of one model on several machines are joined by putting their files into one folder. A line says by a
-hash of itself that it is whole. A last line that is torn is dropped, and its request asked again; a damaged
-one in the middle is named, and the rest is used.
+A folder has one file for each process that wrote (`answers.jsonl`, and `answers-NAME.jsonl` beside it): runs
+of one model on several machines are joined by putting their files into one folder. A line says by a hash of
+itself that it is whole. A torn last line is dropped, and its request asked again; a damaged one in the middle
+is named, and the rest is used.
 
-Besides answers and faults there are lines of what may be charged (`Intent`), of documents whose outcome
-stands under another one or comes later (`Question`), and of hosts that get text (`Sent`).
+Other lines are of what may be charged (`Intent`), of documents whose outcome stands under another one or
+comes later (`Question`), and of hosts that get text (`Sent`).
 """
 
 from __future__ import annotations
@@ -187,18 +187,17 @@ class Answers:
                 elif key in self._index:
                     path, start, length = self._index[key]
                     places.setdefault(path, []).append((start, length, key))
-        for path, lines in places.items():
-            try:
+        try:
+            for path, lines in places.items():
                 with path.open("rb") as file:
                     for start, length, key in sorted(lines):
                         file.seek(start)
                         answer = outcome_of(parse_json(file.read(length)))
                         assert isinstance(answer, Answer)
                         found[key] = answer
-            except OSError as error:
-                raise MedtasksError(
-                    f"cannot be read ({error.strerror})", where=path, remedy="put the file back"
-                ) from None
+        except OSError as error:
+            remedy = "put the file back"
+            raise MedtasksError(f"cannot be read ({error.strerror})", where=path, remedy=remedy) from None
         return found
 
     def __contains__(self, key: str) -> bool:
@@ -242,14 +241,13 @@ class Answers:
     def sent(self, place: AskedServer, text: Text) -> None:
         """Note on the disk that a host gets text of a dataset; an error means that nothing may be sent."""
         note = (place.host, text.dataset, place.way.value)
-        if note in self._noted:
+        if note in self._noted or not text.dataset:
             return
         with self._noting:
-            if text.dataset and note not in self._noted:
-                sent = Sent(place.host, text.dataset, text.is_open, place.way.value)
-                self.put(key_of(place.host, note), sent, "", "")
-                self.flush()
-                self._noted.add(note)
+            sent = Sent(place.host, text.dataset, text.is_open, place.way.value)
+            self.put(key_of(place.host, note), sent, "", "")
+            self.flush()
+            self._noted.add(note)
 
     def flush(self, *, sync: bool = True) -> None:
         """Bring everything to the disk.
@@ -288,7 +286,7 @@ class Answers:
         try:
             mode = 0o600 if is_private(self.folder) else 0o666
             self._file = os.open(self._path, os.O_CREAT | os.O_RDWR, mode)
-            self._size = _whole_size(self._file)
+            self._size = self._follower.whole(self._path)
             if os.lseek(self._file, 0, os.SEEK_END) > self._size:  # a torn line
                 os.ftruncate(self._file, self._size)
             os.lseek(self._file, self._size, os.SEEK_SET)
@@ -403,6 +401,10 @@ class Follower:
             if line.startswith(begin, _KIND_AT):
                 yield json.loads(line)
 
+    def whole(self, path: Path) -> int:
+        """Bytes up to the end of the last line that ends, of what was read of a file."""
+        return self._read.get(path, (0, 0))[0]
+
     def lines(self) -> Iterator[tuple[Path, int, bytes]]:
         """File, place in it and line of what has come since the last call; a line that does not end may come
         still."""
@@ -461,17 +463,6 @@ def _hash(body: bytes) -> bytes:
     return sha256(body).hexdigest()[:HASH].encode()
 
 
-def _whole_size(file: int) -> int:
-    """Bytes up to the end of the last line that ends."""
-    end = os.lseek(file, 0, os.SEEK_END)
-    while end:
-        start = max(0, end - 65536)
-        if (last := os.pread(file, end - start, start).rfind(b"\n")) >= 0:
-            return start + last + 1
-        end = start
-    return 0
-
-
 _KINDS = (Answer, Fault, Intent, Question, Sent, Usage)
 #: class -> its fields and their defaults
 _FIELDS = {kind: {one.name: one.default for one in fields(kind)} for kind in _KINDS}
@@ -491,10 +482,10 @@ def _said(outcome: Kept | Usage) -> dict[str, Any]:
 
 
 def outcome_of(record: Mapping[str, Any]) -> Outcome:
-    if record["outcome"] == "fault":
-        names = _FIELDS[Fault].keys() & record.keys()
-        return Fault(**{**{name: record[name] for name in names}, "kind": FaultKind(record["kind"])})
-    said = {name: record[name] for name in _FIELDS[Answer] if name in record}
+    kind = Fault if record["outcome"] == "fault" else Answer
+    said = {name: record[name] for name in _FIELDS[kind] if name in record}
+    if kind is Fault:
+        return Fault(**{**said, "kind": FaultKind(record["kind"])})
     if usage := said.get("usage"):
         said["usage"] = Usage(**usage)
     if likelihoods := said.get("likelihoods"):

@@ -16,8 +16,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from medtasks_ext.engines import Answer, Outcome, Prompt, Request
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Answer, Engine, Outcome, Prompt, Request
 from medtasks_ext.engines.lm import StoredLM
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM, Instance

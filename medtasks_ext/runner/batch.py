@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from medtasks_ext.atomic import atomic_file, check_regular
-from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request
+from medtasks_ext.engines import WAIT_SECONDS, Answer, Done, Engine, Fault, FaultKind, Feed, Outcome, Request
 from medtasks_ext.engines.api import after_thinking, payload, prepared, reader_of
-from medtasks_ext.engines.engine import WAIT_SECONDS, Done, Engine, Feed
 from medtasks_ext.engines.replies import (
     FILTERED,
     Reader,

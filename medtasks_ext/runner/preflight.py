@@ -25,7 +25,7 @@ from medtasks_ext.runner.run import Run, loaded_record
 from medtasks_ext.runner.tally import REASONING_BUDGET, stopped
 
 if TYPE_CHECKING:
-    from medtasks_ext.engines.engine import Engine
+    from medtasks_ext.engines import Engine
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.run.charge import Charge
 

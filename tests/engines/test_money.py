@@ -84,9 +84,6 @@ class InProcess(Client):
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def pause(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-
     async def exchange(self, method: str, path: str = "", body: Any = None, **_: Any) -> Reply | Fault:
         return self.script.reply(body)
 
@@ -95,6 +92,9 @@ class GeneratedEngine(ServerEngine):
     def __init__(self, script: GeneratedServer, window: int, max_retries: int) -> None:
         super().__init__([Server("http://127.0.0.1:9/", connections=window)], max_retries, chat_answer)
         self.script = script
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(0)
 
     def client(self, server: Server) -> Client:
         return InProcess(server, self.script)

@@ -20,8 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Likelihood, Request, Usage
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Likelihood, Request, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import Asker, Job
 from medtasks_ext.run.charge import Budget

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Usage
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry import registry
 from medtasks_ext.run import lm as chosen
@@ -261,7 +260,7 @@ def test_answers_that_are_lost_are_noticed_and_asked_again(medtasks, engine):
 WORKER = """
 import sys, threading
 from medtasks_ext.engines import Answer
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Engine
 from medtasks_ext.run import lm
 class Slow(Engine):
     window = 8

@@ -10,8 +10,7 @@ from typing import ClassVar
 import pytest
 import yaml
 
-from medtasks_ext.engines import Answer, Usage
-from medtasks_ext.engines.engine import Engine
+from medtasks_ext.engines import Answer, Engine, Usage
 from medtasks_ext.registry import forget
 from medtasks_ext.run import lm as chosen
 from tests.conftest import ROOT, outcomes, write_jsonl
