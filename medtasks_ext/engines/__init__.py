@@ -25,8 +25,7 @@ class Request:
     settings: Mapping[str, Any]  # lm-eval's `generation_kwargs`: `until`, `max_gen_toks`, `temperature`, …
     #: the lm-eval document, for models that answer from it (the built-in ones)
     row: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    #: of the prompt, where the engine takes tokens
-    tokens: list[int] | None = field(default=None, repr=False, compare=False)
+    tokens: list[int] | None = field(default=None, repr=False, compare=False)  # of the prompt
     #: whose text the prompt holds, which decides about the servers that may receive it
     text: Text = field(default=UNKNOWN_TEXT, compare=False)
     #: the possible answers, each as it follows the prompt, where the model is asked how likely they are;

@@ -270,13 +270,11 @@ class VllmEngine(Engine):
         began = time.monotonic()
         parameters, until = self.sampling(request.settings)
         output = await ask(request.tokens or [], parameters)
-        completion, think_end = output.outputs[0], self.lm.think_end_token
+        completion, cached, think_end = output.outputs[0], output.num_cached_tokens, self.lm.think_end_token
         return Answer(
             postprocess_generated_text(completion.text, until, think_end),
             completion.finish_reason or "",
-            Usage(
-                len(output.prompt_token_ids or ()), len(completion.token_ids), None, output.num_cached_tokens
-            ),
+            Usage(len(output.prompt_token_ids or ()), len(completion.token_ids), cached=cached),
             completion.text.rpartition(think_end)[0] if think_end else "",
             seconds=time.monotonic() - began,
         )

@@ -216,12 +216,9 @@ class Asker:
             self.answers.flush(sync=False)
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
-        """Store an outcome.
+        """Store an outcome; what it cost, None where nobody knows.
 
         `settles`: US dollars that were set aside for it; None where none were, or they count as spent.
-
-        Returns:
-            What it cost; None where nobody knows.
         """
         about: dict[str, Any] = {} if settles is None else {"settles": settles}
         if request.cut:

@@ -91,10 +91,7 @@ class Remembering(LM):
     # ------------------------------------------------------------------ asking
 
     def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> list[Answer]:
-        """The answers to requests, from the folder or from the engine.
-
-        `quiet`: show no progress.
-        """
+        """The answers to requests, from the folder or from the engine; `quiet`: show no progress."""
         found = self.asker.ask(requests, quiet=quiet)
         return [found[request.key] for request in requests]
 

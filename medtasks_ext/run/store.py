@@ -207,12 +207,9 @@ class Answers:
     def put(
         self, key: str, outcome: Kept, task: str, document: str, about: Mapping[str, Any] | None = None
     ) -> Kept:
-        """Keep an outcome; of one key the first answer counts.
+        """Keep an outcome, and give it as the file has it, without secrets; a key's first answer counts.
 
         `task`, `document`: whose request it was. `about`: what else the line says.
-
-        Returns:
-            The outcome as it stands in the file, where no secret is shown.
         """
         kind = outcome.__class__.__name__.lower()
         record: Row = {"key": key, "outcome": kind, "task": task, "document": document, **_said(outcome)}
@@ -250,10 +247,7 @@ class Answers:
             self._noted.add(note)
 
     def flush(self, *, sync: bool = True) -> None:
-        """Bring everything to the disk.
-
-        `sync`: make it survive a power cut, and not only the end of this process.
-        """
+        """Bring everything to the disk; `sync`: so that it survives a power cut, too."""
         with self._writing:
             self._write()
         if sync:
@@ -392,10 +386,7 @@ class Follower:
         self._folder, self._read = folder, dict[Path, tuple[int, int]]()  # bytes and lines of each file
 
     def rows(self, kind: str = "") -> Iterator[Row]:
-        """What has come since the last call.
-
-        `kind`: of the lines that are wanted; all by default.
-        """
+        """What has come since the last call; `kind`: of the lines that are wanted, all by default."""
         begin = kind.encode()
         for _, _, line in self.lines():
             if line.startswith(begin, _KIND_AT):
