@@ -222,13 +222,11 @@ def validated(
     *,
     where: object,
     remedy: str = "",
-    first: bool = False,
     known: Iterable[str] = (),
 ) -> MadeT:
-    """What is made of a user's content; MedtasksError with its faults, or the first, in plain words."""
+    """What is made of a user's content; MedtasksError with its faults, in plain words."""
     try:
         return make()
     except ValidationError as error:
-        faults = faults_of(error, root, known)
-        what = faults[0] if first else "; ".join(faults)
+        what = "; ".join(faults_of(error, root, known))
         raise MedtasksError(what, where=where, remedy=remedy) from None

@@ -152,7 +152,7 @@ def say_end(
     for note in (*run.manifest.notes, *_lost(run, results)):
         say(f"note: {note}")
     served = [(record.get("conditions") or {}).get("served") or () for record in results.values()]
-    if other := served_note(run.manifest.identity.asked_name, served):
+    if other := served_note(run.manifest.identity.model_name, served):
         say(f"! {other}")
     say_sent(run.folder)
     say(f"results: {run.files.results_file}")

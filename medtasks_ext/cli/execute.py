@@ -285,19 +285,21 @@ class RunCall:
         Which documents are asked is noted here, too, and not before: up to here a call may end at the model,
         and tasks that stand over other documents keep their results then.
         """
+        from medtasks_ext.prompts.fit import tokenizer_of
         from medtasks_ext.runner.evaluate import takes_system_turn
-        from medtasks_ext.runner.preflight import check_budget, check_chat_template, context_of_model
+        from medtasks_ext.runner.preflight import check_budget, check_chat_template
 
         run, lm = self.run, self.lm
-        check_budget(context_of_model(lm), self.tasks)
+        context = getattr(lm, "max_length", None)
+        run.manifest.context = context if isinstance(context, int) else None
+        # of an API model lm-eval guesses it
+        check_budget(None if tokenizer_of(lm) is None else run.manifest.context, self.tasks)
         check_chat_template(lm, self.settings)
         if self.settings.apply_chat_template and not takes_system_turn(lm.apply_chat_template):
             say(f"note: {_NO_SYSTEM_TURN}")
             run.manifest.note([_NO_SYSTEM_TURN])
             run.manifest.system_role = False
             self._rebuild(replace(self.settings, system_role=False))
-        context = getattr(lm, "max_length", None)
-        run.manifest.context = context if isinstance(context, int) else None
         template = self.settings.apply_chat_template
         layout = None if template else self.settings.layout
         run.manifest.sessions[-1].engine = described(lm, template=template, layout=layout)

@@ -107,7 +107,7 @@ def read_lock(folder: Path) -> DataLock | None:
         said = parse_json(content, strict=True)
     except JsonError as error:
         raise MedtasksError(f"no JSON ({error})", where=file, remedy=_REMEDY) from None
-    return validated(lambda: DataLock.model_validate(said), where=file, remedy=_REMEDY, first=True)
+    return validated(lambda: DataLock.model_validate(said), where=file, remedy=_REMEDY)
 
 
 def locked_names(names: Iterable[str]) -> dict[str, str]:

@@ -173,7 +173,7 @@ def _entry(opened: Opened, tasks: Registry, faults: list[Fault]) -> Entry:
         except (KeyError, TypeError, ValueError) as error:
             faults.append(Fault(where, f"damaged ({error!r})", RESCORE_RUN))
     if run is not None:
-        state, asked = state_of(run.path), Identity.model_validate(manifest["identity"]).asked_name
+        state, asked = state_of(run.path), Identity.model_validate(manifest["identity"]).model_name
         if state.changed:
             faults.append(Fault(str(run.path), state.mark, RESTORE, skipped=False))
         served = [item.conditions.served or () for item in entry.experiments.values()]

@@ -67,12 +67,6 @@ def check_chat_template(model: LM, settings: Settings) -> None:
         )
 
 
-def context_of_model(model: LM) -> int | None:
-    """The tokens of prompt and answer that a model takes; None of an API model, where lm-eval guesses."""
-    longest = getattr(model, "max_length", None)
-    return longest if isinstance(longest, int) and tokenizer_of(model) is not None else None
-
-
 def check_budget(context: int | None, tasks: Mapping[str, Task]) -> None:
     """Refuse a token budget that leaves no room for the prompt; vLLM would cut the prompt away.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import socket
 import time
@@ -57,7 +58,6 @@ from medtasks_ext.runs.manifest import (
 from medtasks_ext.runs.records import (
     groups_of,
     iter_samples,
-    quiet_log,
     request_of,
     results_content,
     write_samples,
@@ -382,8 +382,8 @@ class Run:
         }
         known = groups_of(self.registry, [row.name for row in rows])
         # of tasks that have no score, the end of a run says it in its own words
-        with quiet_log("lm_eval.api.group"):  # other tasks begin meanwhile
-            content = results_content(results, dict(self._asked), self.manifest, known, scores)
+        logging.getLogger("lm_eval.api.group").setLevel(logging.ERROR)
+        content = results_content(results, dict(self._asked), self.manifest, known, scores)
         write_json(self.files.results_file, content)
 
     def write_results(self) -> None:

@@ -34,8 +34,6 @@ Source: TypeAlias = Literal["suite", "rebuilt", "synthetic"]
 Words: TypeAlias = Literal["official", "own", "official, own strategy line"]
 #: What the chat template is called that the model's file writes out (`metadata.layout`).
 LAYOUT = "of the model's file"
-#: Fields that count what did not fit, and what was filtered.
-CUTS = ("shots_dropped", "inputs_cut", "answers_cut", "answers_filtered")
 #: Model arguments that name the model.
 _NAMES = frozenset({"pretrained", "model"})
 #: Names of the budget of an answer, the first that is set counts: lm-eval's `normalize_gen_kwargs`.
@@ -129,8 +127,9 @@ class Conditions(_Strict):
 
     @property
     def cut(self) -> dict[str, int]:
-        """Kinds that nobody counted are left out."""
-        return {kind: n for kind in CUTS if (n := getattr(self, kind)) is not None}
+        """What did not fit, and what was filtered; kinds that nobody counted are left out."""
+        kinds = ("shots_dropped", "inputs_cut", "answers_cut", "answers_filtered")
+        return {kind: n for kind in kinds if (n := getattr(self, kind)) is not None}
 
     @cached_property
     def accounted(self) -> int | None:

@@ -136,12 +136,6 @@ class Identity(_Record):
         arguments = self.model["model_args"]
         return str(arguments.get("pretrained") or arguments.get("model") or self.model["model"])
 
-    @property
-    def asked_name(self) -> str:
-        """Empty where the arguments hold none."""
-        arguments = self.model["model_args"]
-        return str(arguments.get("model") or arguments.get("pretrained") or "")
-
     def differs_from(self, other: Identity) -> list[str]:
         """Arguments that cannot move a score are no part of either."""
         old, new = (

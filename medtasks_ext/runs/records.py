@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import ast
 import json
-import logging
 import time
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -217,18 +216,6 @@ def groups_of(registry: Registry, names: Iterable[str]) -> dict[str, Group]:
     return made
 
 
-@contextmanager
-def quiet_log(name: str) -> Iterator[None]:
-    """Without the warnings of a logger."""
-    log = logging.getLogger(name)
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-
-
 #: What mends the samples file of a run.
 RESCORE = "`medtasks rescore RUN` writes the file again from the stored responses"
 
@@ -236,11 +223,6 @@ RESCORE = "`medtasks rescore RUN` writes the file again from the stored response
 def samples_beside(results: Path, task: str) -> Path:
     """The samples of a task that lm-eval's names put beside a results file."""
     return results.with_name(results.name.replace("results_", f"samples_{task}_", 1)).with_suffix(".jsonl")
-
-
-def task_of_samples(file: Path) -> str:
-    """Whose samples a file of lm-eval's holds, by its name."""
-    return file.stem.removeprefix("samples_").rpartition("_")[0]
 
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:

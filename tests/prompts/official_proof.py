@@ -18,7 +18,6 @@ from medtasks_ext.registry import Dataset, Registry, Suite
 from medtasks_ext.rows.places import authors_of, data_folder
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runner.evaluate import Settings, build_task, rendered_prompt
-from medtasks_ext.runs.records import quiet_log
 from tests.conftest import read_json, sample_rows
 
 #: Where a suite's rows carry their instruction, the proof asks this one; to ask for reasoning, with the
@@ -83,8 +82,7 @@ def _task(registry: Registry, dataset: Dataset, way: str) -> Task:
     if authors is None:
         return build_task(registry, dataset.task(strategy), settings)
     sentence = f"{authors._sentences(must=True, fetch=True)[0][0]}\n" if way == "cot" else ""
-    quiet = quiet_log("medtasks_ext.prompts.load")  # the number of rows is that of the sample rows
-    with tempfile.TemporaryDirectory() as root, data_folder(Path(root)), quiet:
+    with tempfile.TemporaryDirectory() as root, data_folder(Path(root)):
         # the sample rows as the authors give rows out, each with the instruction
         for split, path in zip(("test", "fewshot"), authors.paths[0], strict=True):
             rows = [

@@ -24,7 +24,7 @@ from medtasks_ext.results.reading import add_judgement, asked_task, run_folder, 
 from medtasks_ext.run.store import Answers, files_of
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Manifest, TaskState
-from medtasks_ext.runs.records import RESCORE, SampleFile, parsed_of, task_of_samples
+from medtasks_ext.runs.records import RESCORE, SampleFile, parsed_of
 
 if TYPE_CHECKING:
     from medtasks_ext.engines import Answer
@@ -288,7 +288,8 @@ def sources_of(entries: Sequence[Entry], tasks: Registry, paths: Sequence[Path] 
         for item in entry.experiments.values():
             if item.samples is not None and item.task in tasks.tasks:
                 folder = item.samples.parent if entry.kind == "medtasks" else None
-                task = task_of_samples(item.samples) if folder else item.task
+                named = item.samples.stem.removeprefix("samples_").rpartition("_")[0]
+                task = named if folder else item.task
                 where = item.samples, folder, item.sample, outcomes(folder) if folder else None
                 source = Source(entry.label, task, item.dataset, item.strategy, *where, item)
                 found[item.dataset.id].append(source)
