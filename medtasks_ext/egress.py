@@ -40,8 +40,6 @@ SERVICES = {
 #: Where a connection ends that no permission covers.
 LEFT = "an address that is neither of this machine nor of a trusted network"
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
-#: Datasets that a message names.
-_SHOWN = 5
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -139,7 +137,7 @@ class Egress:
         closed = list(dict.fromkeys(text.dataset for text in texts if not text.is_open))
         if not closed or (place := self.place(url)).way is not Permission.OPEN_ONLY:
             return
-        named = some([name or "a dataset without a name" for name in closed], _SHOWN)
+        named = some([name or "a dataset without a name" for name in closed])
         what = f"text of {named} is not open to everyone, and would be sent to {place.host}"
         raise MedtasksError(what, where=place.host, remedy=remedy_for(place.host))
 

@@ -311,13 +311,13 @@ class RunCall:
 
         say("preflight: asking one question …")
         run, how = self.run, (self.settings, self.charge, self.budget)
-        found = preflight(run, self.lm, self.engine, self.tasks, places, *how)
-        if found.summary:
-            say(f"preflight: {found.summary}")
-            run.manifest.preflight = {"warnings": found.warnings}
-            run.manifest.note(found.warnings)
+        summary, warnings = preflight(run, self.lm, self.engine, self.tasks, places, *how)
+        if summary:
+            say(f"preflight: {summary}")
+            run.manifest.preflight = {"warnings": warnings}
+            run.manifest.note(warnings)
             run.save()
-        for warning in found.warnings:
+        for warning in warnings:
             say(f"preflight: ! {warning}")
 
     def _rounds(self, design: Design) -> MedtasksError | None:

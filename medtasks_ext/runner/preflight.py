@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from medtasks_ext.answers.reasoning import reasoning_of, traces
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, Outcome, Request
@@ -41,13 +41,6 @@ _ROLE_MARKERS = re.compile(
     r"|^[ \t]*(?:#+[ \t]*)?(?:User|Human|Assistant|Instruction|用户|助手)[ \t]*[:：]",
     re.MULTILINE,
 )
-
-
-class Preflight(NamedTuple):
-    """What is to be said before the run."""
-
-    summary: str  # what was asked, and what came back; empty where no response did: the next call asks again
-    warnings: list[str]  # each with its remedy
 
 
 def check_chat_template(model: LM, settings: Settings) -> None:
@@ -90,8 +83,10 @@ def preflight(
     settings: Settings,
     charge: Charge | None = None,
     budget: Budget | None = None,
-) -> Preflight:
+) -> tuple[str, list[str]]:
     """Ask the first question of a run, and say what is wrong with the answer or with the prompts.
+
+    First what was asked, and what came back: nothing where no response did, so that the next call asks again.
 
     The answer may take `ENOUGH` tokens. Where that is the whole budget, or the model is an endpoint, which
     may charge, the request is the run's own, and its response is stored as the run stores it.
@@ -128,7 +123,7 @@ def preflight(
             raise stopped(outcome)
         # the run will say it again
         why = f"the first question was not answered: {outcome.reason.splitlines()[0]}"
-        return Preflight("", [*warnings, why])
+        return "", [*warnings, why]
     response, sizes = readable(outcome.text), list[str]()
     n_tokens = outcome.usage.completion if outcome.usage else count([response])[0] if count else None
     if outcome.usage:
@@ -145,7 +140,7 @@ def preflight(
         if not cut:
             valid = Reader(task).valid(task.eval_docs[place], response)
             sizes.append("an answer could be read" if valid else "no answer could be read")
-    return Preflight(f"one question of {name}: {', '.join(sizes) or 'answered'}", warnings)
+    return f"one question of {name}: {', '.join(sizes) or 'answered'}", warnings
 
 
 # ---------------------------------------------------------------------- the first answer

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 #: Texts -> the number of tokens of each, without special tokens.
 Counter = Callable[[Sequence[str]], list[int]]
-_AT_ONCE = 1024
 
 
 def renderer_of(tokenizer: Any, **switches: Any) -> Callable[..., str]:
@@ -52,9 +51,9 @@ def counter_of(tokenizer: Any) -> Counter | None:
         return None
 
     def count(texts: Sequence[str]) -> list[int]:
-        blocks = (list(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE))
-        counted = (tokenizer(block, add_special_tokens=False, verbose=False) for block in blocks)
-        return [len(ids) for block in counted for ids in block["input_ids"]]
+        if not texts:
+            return []
+        return list(map(len, tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]))
 
     return count
 

@@ -210,8 +210,6 @@ class Tally:
 REASONING_BUDGET = 16_384
 #: Answers that must have come before most of them mean anything, unless the task has fewer.
 ENOUGH = 20
-#: Tasks that are named one by one, of each kind.
-SINGLY = 3
 
 
 class Kind(str, Enum):
@@ -317,7 +315,7 @@ def _figures(task: TaskTally) -> dict[Kind, tuple[int, int]]:
 
 def _named(tasks: dict[str, float]) -> str:
     worst = sorted(tasks, key=lambda name: (-tasks[name], name))
-    return some(worst, SINGLY)
+    return some(worst, 3)
 
 
 #: Requests in a row that must fail for one cause before it is taken for the cause of all.

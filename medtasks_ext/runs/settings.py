@@ -65,8 +65,7 @@ def setting_of(place: Place, name: str) -> Setting | None:
 
 def is_harmless(argument: str) -> bool:
     """Whether a model argument moves no score, whatever its value: where and how fast a model answers."""
-    line = setting_of("model", argument)
-    return line is not None and line.effect is Effect.HARMLESS
+    return (line := setting_of("model", argument)) is not None and line.effect is Effect.HARMLESS
 
 
 def effect(place: Place, name: str, value: Any) -> Effect:
