@@ -38,10 +38,6 @@ class Hook:
     point: metadata.EntryPoint
     package: str
 
-    @property
-    def name(self) -> str:
-        return self.point.name
-
     def load(self) -> Any:
         try:
             return self.point.load()
@@ -68,7 +64,7 @@ class Hook:
 
     def fault(self, what: str) -> MedtasksError:
         return MedtasksError(
-            f"{self.name!r} of the package {self.package} {what}",
+            f"{self.point.name!r} of the package {self.package} {what}",
             where=self.point.group,
             remedy=f"mend the package {self.package}, or remove it",
         )

@@ -187,7 +187,7 @@ def enter_kind(name: object) -> None:
     if name in KINDS:
         return
     for hook in hooks(ANSWERS):
-        if hook.name == name:
+        if hook.point.name == name:
             hook.load()  # the class enters itself
             if name not in KINDS:
                 raise hook.fault("is no AnswerFormat with this `kind`")

@@ -87,8 +87,8 @@ def declared() -> dict[str, Hook]:
     points = (EntryPoint(name, f"medtasks_ext.cli.{place}", COMMANDS) for name, place in own.items())
     found = {point.name: Hook(point, "medtasks") for point in points}
     for hook in hooks(COMMANDS):
-        if hook.package != "medtasks" and hook.name not in _GROUPS:  # those of the core stand above
-            found.setdefault(hook.name, hook)
+        if hook.package != "medtasks" and hook.point.name not in _GROUPS:  # those of the core stand above
+            found.setdefault(hook.point.name, hook)
     return found
 
 

@@ -166,7 +166,7 @@ class RunCall:
         built = {name: run.in_stored_wording(name, task) for name, task in self.tasks.items()}
         for name, reason in self.missing.items():
             run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
-        run.manifest.allow(sorted(self.egress.allowed))
+        run.manifest.allowed_hosts = sorted({*run.manifest.allowed_hosts, *self.egress.allowed})
         choices = self.choices | (self._drawn_before(self.design) if self.design else {})
         waiting = {
             name: task for name, task in built.items() if not run.is_current(name, task, choices[name])

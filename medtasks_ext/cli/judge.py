@@ -121,7 +121,7 @@ def judge(
             for line in store.damaged:
                 say(f"note: {run.files.judgements}: {line} is damaged; what is missing is asked again")
             if egress.allowed and not dry_run:
-                run.manifest.allow(sorted(egress.allowed))
+                run.manifest.allowed_hosts = sorted({*run.manifest.allowed_hosts, *egress.allowed})
                 run.save()
             to_judge[name] = RunToJudge(chosen, store)
         items, people = list(to_judge.values()), Ratings()

@@ -9,23 +9,22 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from medtasks_ext.atomic import check_all_regular
-from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.privacy import text_hash
 from medtasks_ext.runs.settings import dropped_secrets, is_harmless
-from medtasks_ext.strict import Config, faults_of
+from medtasks_ext.strict import Config, validated
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM
@@ -88,7 +87,7 @@ class Choice(BaseModel):
 
 FILE = "run.json"
 #: Schema of the manifest that this version writes and reads.
-RUN_SCHEMA = 6
+RUN_SCHEMA: Literal[6] = 6
 
 #: Names of tasks: files are called by them, with endings; most file systems take 255 bytes.
 _NAME, _LONGEST = re.compile(r"[\w|@,=:+-][\w|@,=:+. -]*"), 200
@@ -227,7 +226,7 @@ class Session(_Record):
 
 
 class Manifest(_Record):
-    schema_version: int = Field(default=RUN_SCHEMA, alias="schema")  # of the folder
+    schema_version: Literal[6] = Field(default=RUN_SCHEMA, alias="schema")  # of the folder
     identity: Identity
     versions: dict[str, str] = Field(default_factory=dict)  # of the first call
     started: str = Field(
@@ -259,9 +258,6 @@ class Manifest(_Record):
     def note(self, notes: list[str]) -> None:
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
 
-    def allow(self, hosts: Iterable[str]) -> None:
-        self.allowed_hosts = list(dict.fromkeys([*self.allowed_hosts, *hosts]))
-
     def record(self) -> dict[str, Any]:
         """What is empty is left out."""
         content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -279,20 +275,6 @@ class Manifest(_Record):
     def read(cls, folder: Path) -> Manifest:
         """The manifest of a folder; MedtasksError where it is damaged or of another schema."""
         check_all_regular(folder)
-        path = folder / FILE
+        path, remedy = folder / FILE, "restore the file, or run the tasks again in another folder"
         content = read_json(path)
-        schema = content.get("schema") if isinstance(content, dict) else None
-        if isinstance(schema, int) and schema != RUN_SCHEMA:
-            raise MedtasksError(
-                f"was written by another version (schema {schema}, known: {RUN_SCHEMA})",
-                where=path,
-                remedy="update medtasks, or run the tasks again in another folder",
-            )
-        try:
-            return cls.model_validate(content)
-        except ValidationError as error:
-            raise MedtasksError(
-                f"is no manifest of a run ({faults_of(error)[0]})",
-                where=path,
-                remedy="restore the file; it says whose responses the folder holds",
-            ) from None
+        return validated(lambda: cls.model_validate(content), where=path, remedy=remedy)
