@@ -10,7 +10,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle
 from medtasks_ext.prompts import load
 from medtasks_ext.registry import forget
-from medtasks_ext.runner import asking
+from medtasks_ext.run import asker
 from tests.conftest import outcomes
 from tests.run_files import result_of, results_of, samples_file
 
@@ -105,7 +105,7 @@ def test_what_a_document_is_asked_does_not_depend_on_which_others_are_nor_on_how
     asked = {}
     some = json.dumps({f"{TASK}_5shot": [6, 2]})
     for ahead, *choice in ((4,), (64,), (1, "--limit", 3), (4, "--samples", some)):
-        monkeypatch.setattr(asking, "AHEAD", ahead)
+        monkeypatch.setattr(asker, "AHEAD", ahead)
         folder = f"run-{len(asked)}"
         call = ("run", "--model", "oracle", "--tasks", f"{TASK},{TASK}_5shot", "--output_path", folder)
         assert medtasks(*call, *choice).code == 0
