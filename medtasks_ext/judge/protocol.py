@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -43,18 +42,13 @@ def weighted_mean(ratings: Mapping[str, float], weights: Mapping[str, float]) ->
     that the least is below 0 (HealthBench, `healthbench_eval.py`).
     """
     shares = {axis: _exact(weights[axis]) for axis in ratings}
-    values = {axis: value.as_integer_ratio() for axis, value in ratings.items()}
-    # whole numbers over one denominator: adding fractions one by one takes many times as long
-    unit = lcm(*(part for _, part in shares.values()))
-    step = lcm(*(part for _, part in values.values()))
-    whole = {axis: share * (unit // part) for axis, (share, part) in shares.items()}
-    reached = sum(whole[axis] * value * (step // part) for axis, (value, part) in values.items())
-    return Fraction(reached, step * sum(share for share in whole.values() if share > 0))
+    reached = sum((share * Fraction(ratings[axis]) for axis, share in shares.items()), Fraction())
+    return reached / sum(share for share in shares.values() if share > 0)
 
 
 @lru_cache(maxsize=1024)
-def _exact(weight: float) -> tuple[int, int]:
-    return Fraction(str(weight)).as_integer_ratio()
+def _exact(weight: float) -> Fraction:
+    return Fraction(str(weight))
 
 
 # Fences around texts that a judge must not obey. What a model wrote is untrusted input to the judge. It

@@ -180,6 +180,8 @@ def cells_of(item: Item, data: Data) -> list[Cell]:
     if item.statistic == "joined":
         return _joined(item, data)
     printed = _printed(item)
+    if item.statistic == "restated":
+        return [Cell(*place, value) for place, value in printed.items()]
     again = _STATISTICS[item.statistic](item, data, printed)
     return [Cell(row, column, printed.get((row, column)), value) for row, column, value in again]
 
@@ -249,10 +251,6 @@ def _win_rates(item: Item, data: Data, printed: _Printed) -> _Again:
     for name, line in figures_of_rivals(scores).items():
         for column, value in vars(line).items():
             yield name, column, float(value)
-
-
-def _restated(item: Item, data: Data, printed: _Printed) -> _Again:
-    yield from ((row, column, None) for row, column in printed)
 
 
 def _gains(item: Item, data: Data, printed: _Printed) -> _Again:
@@ -336,5 +334,5 @@ def check(item: Item, cells: Sequence[Cell]) -> tuple[str, Counter[str]]:
 
 _STATISTICS = {
     one.__name__.removeprefix("_"): one
-    for one in (_group_scores, _win_rates, _restated, _points, _costs, _clinician_agreement, _gains, _counts)
+    for one in (_group_scores, _win_rates, _points, _costs, _clinician_agreement, _gains, _counts)
 }

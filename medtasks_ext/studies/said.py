@@ -30,7 +30,7 @@ Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 
 @lru_cache
 def study(name: str) -> dict[str, Any]:
-    """A study as its YAML has it: what is asked, and its tables (`cli.studies.show_tables`)."""
+    """A study as its YAML has it: what is asked, and its tables (`cli.tables.show_tables`)."""
     path = Path(__file__).parent / f"{name}.yaml"
     content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return content
