@@ -301,9 +301,9 @@ class MedicalTask(ConfigurableTask):
         check_server(metadata, loaded.text)
         if record["origin"] == "local":
             as_checked = not (cot or shots or drops)  # the rows of a check, in other words at most
-            known = local_rows(self.dataset_given, self.dataset["test"] if as_checked else None)
-            record |= {"folded": known.folded} if known.folded else {}
-            record |= {"differs": True} if known.differs else {}
+            folded, differs = local_rows(self.dataset_given, self.dataset["test"] if as_checked else None)
+            record |= {"folded": folded} if folded else {}
+            record |= {"differs": True} if differs else {}
         # nested, so the record survives a model argument of the same name
         metadata["medtasks"] = {"loaded": record}
 

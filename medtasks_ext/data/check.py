@@ -91,7 +91,7 @@ def check_folder(folder: Path, registry: Registry, watch: Callable[[str], None])
                 checked.append(_checked(dataset, folder, files).record)
             else:
                 absent.append(dataset.id)
-    strays = [stray._asdict() for stray in find_strays(folder, registry, read)]
+    strays = list(find_strays(folder, registry, read))
     n_fetched, damaged = 0, list[str]()
     if (folder / FETCHED).is_dir():
         n_fetched, damaged = damaged_files(folder, registry.datasets.values())
@@ -228,21 +228,18 @@ _ROWS = (*row_files("test"), *row_files("fewshot"))
 _ASIDE = ("readme", "licence", "license", "thumbs")
 
 
-class Stray(NamedTuple):
-    path: str  # below the data folder
-    why: str
-    meant: str | None = None  # the name that may be meant
+def find_strays(folder: Path, registry: Registry, read: set[str]) -> Iterator[Json]:
+    """What lies in a data folder and is not `read`, why, and the name that may be meant.
 
-
-def find_strays(folder: Path, registry: Registry, read: set[str]) -> Iterator[Stray]:
-    """What lies in a data folder and is not `read`; hidden and empty files and readmes aside."""
+    Hidden and empty files and readmes are no strays.
+    """
     beside, inside, official = {FETCHED}, set[str](), set[str]()
     for dataset in registry.datasets.values():
         source, place = source_of(dataset), dataset_folder(dataset)
         inside.add(place)
-        beside |= {f"{place}/{name}" for name in BESIDE}
-        beside |= {f"{place}/original"} if source.original else set()
-        beside |= {f"{place}/{source.database.file}"} if source.database else set()
+        names = [*BESIDE, *(["original"] if source.original else [])]
+        names += [source.database.file] if source.database else []
+        beside |= {f"{place}/{name}" for name in names}
         if authors := authors_of(dataset, source):
             official |= {path for paths in authors.paths for path in paths}
     walked = {*inside, *(path.rpartition("/")[0] for path in (*inside, *official))}
@@ -251,17 +248,18 @@ def find_strays(folder: Path, registry: Registry, read: set[str]) -> Iterator[St
     in_official = {*map(letters, official)}  # the loader takes these in any case and punctuation
     for place in _entries(folder, "", walked):
         parent, _, name = place.rpartition("/")
-        aside = name.startswith(".") or Path(name).stem.lower() in _ASIDE
-        if aside or place in read or place in beside:
+        meant, why = None, "unknown name"
+        if name.startswith(".") or Path(name).stem.lower() in _ASIDE or place in read or place in beside:
             continue
         if (parent in inside and name.lower() in _ROWS) or letters(place) in in_official:
-            yield Stray(place, "other files come first, or the test rows are missing")
+            why = "other files come first, or the test rows are missing"
         elif parent in inside:
-            close = get_close_matches(name, _ROWS, n=1, cutoff=0.75)
-            yield Stray(place, "rows are called test or fewshot", f"{parent}/{close[0]}" if close else None)
+            close, why = get_close_matches(name, _ROWS, n=1, cutoff=0.75), "rows are called test or fewshot"
+            meant = f"{parent}/{close[0]}" if close else None
         else:
             near = (get_close_matches(letters(said), known, n=1, cutoff=0.8) for said in (name, place))
-            yield Stray(place, "unknown name", next((known[close[0]] for close in near if close), None))
+            meant = next((known[close[0]] for close in near if close), None)
+        yield {"path": place, "why": why, "meant": meant}
 
 
 def _entries(folder: Path, below: str, walked: set[str]) -> Iterator[str]:

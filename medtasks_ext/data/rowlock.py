@@ -12,7 +12,7 @@ import json
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
@@ -97,21 +97,14 @@ def are_locked(dataset: Dataset, documents: Documents) -> bool | None:
     return rows.test.folded == folded(once(documents))
 
 
-class LocalRows(NamedTuple):
-    """What is known of local rows before they are asked."""
-
-    folded: str | None  # their hash as a lock keeps it; None where none is kept
-    differs: bool  # the lock knows the suite's rows, and these are others
+_known: dict[tuple[object, ...], tuple[str | None, bool]] = {}
 
 
-_known: dict[tuple[object, ...], LocalRows] = {}
+def local_rows(dataset: Dataset, asked: Documents | None) -> tuple[str | None, bool]:
+    """Of local rows: their hash as a lock keeps it, and whether the lock knows the suite's rows as others.
 
-
-def local_rows(dataset: Dataset, asked: Documents | None) -> LocalRows:
-    """What is known of the local rows of a dataset, looked at once per process.
-
-    `asked`: its test documents, where they are those that a check makes but for their words; None where the
-    rows have to be read for it.
+    Looked at once per process. `asked`: the test documents, where they are those that a check makes but for
+    their words; None where the rows have to be read for it.
     """
     environment = (os.environ.get(name, "") for name in ("MEDTASKS_DATA_DIR", "MEDTASKS_DATA"))
     key = dataset, str(dataset.file), *environment
@@ -121,7 +114,7 @@ def local_rows(dataset: Dataset, asked: Documents | None) -> LocalRows:
         rows = dataset.lock.rows if dataset.lock else None
         suites = rows is not None and rows.test.n == dataset.n_documents
         unlike = suites and not test[0].loaded.record["rebuilt"] and are_locked(dataset, test) is False
-        _known[key] = LocalRows(kept_hash(dataset, test), unlike)
+        _known[key] = kept_hash(dataset, test), unlike
     return _known[key]
 
 

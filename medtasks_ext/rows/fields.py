@@ -370,12 +370,8 @@ def _last(text: str) -> str | None:
 _ID = re.compile(r"[\w.-]{1,64}")
 _HEAVIEST = 1e9  # a weight beyond it is a slip
 _POINTS = (
-    "mend the scoring points of these rows: each has a text and a weight above 0; where a row has a total, "
-    "its weights add up to it (docs/judges.md)"
-)
-_POINTS_WITH_PENALTIES = (
-    "mend the criteria of these rows: each has a text and a weight, above 0 for what an answer should have "
-    "and below 0 for what it should not; at least one is above 0 (docs/judges.md)"
+    "mend the scoring points of these rows: each has a text and a weight, above 0, or below 0 for a penalty; "
+    "where a row has a total, its weights add up to it (docs/judges.md)"
 )
 
 
@@ -406,7 +402,6 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
         return rows
     points = Expression(judging.points, file, "judge.points")
     total = Expression(judging.total or "none", file, "judge.total")
-    remedy = _POINTS_WITH_PENALTIES if judging.penalties else _POINTS
     sound: list[ReadRow] = []
     for row in rows:
         try:
@@ -415,7 +410,7 @@ def with_points(rows: list[ReadRow], judging: Judging | None, faults: Faults, fi
             sound.append(row)
         except RowValueError as error:
             what = f"{row.named}: {error}"
-            faults.add(RowError(what, row=row.place, column="points", where=row.where, remedy=remedy))
+            faults.add(RowError(what, row=row.place, column="points", where=row.where, remedy=_POINTS))
     return sound
 
 

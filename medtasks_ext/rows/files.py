@@ -26,18 +26,9 @@ if TYPE_CHECKING:
 csv.field_size_limit(1 << 30)  # clinical notes outgrow the default of 128 KiB
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-#: Encodings in which people have tables, and what they are used for; rarer ones fit the same bytes,
-#: too. cp1250 is not guessed: hardly any text shows whether it is cp1250 or cp1252, so both are named.
-_ENCODINGS = {
-    "cp1252": "letters of Western Europe) or cp1250 (Polish, Czech, Slovak, Hungarian, Croatian",
-    "cp1251": "Cyrillic letters",
-    "koi8_r": "Cyrillic letters",
-    "gb18030": "Chinese",
-    "big5": "Chinese, traditional characters",
-    "cp932": "Japanese",
-    "euc_jp": "Japanese",
-    "euc_kr": "Korean",
-}
+#: Encodings in which people have tables; rarer ones fit the same bytes, too. Hardly any text shows whether it
+#: is cp1250 or cp1252, so both are named.
+_ENCODINGS = ["cp1252", "cp1251", "koi8_r", "gb18030", "big5", "cp932", "euc_jp", "euc_kr"]
 _TITLES = 20  # lines above a header, at most
 _RAGGED = "has more cells than the header"
 _GUESSED = 1 << 16  # bytes around a place that is not UTF-8 by which its encoding is guessed
@@ -53,17 +44,17 @@ def decoded(content: bytes, where: str) -> str:
         seems = _seems(content[max(0, error.start - _GUESSED) : error.start + _GUESSED])
         raise MedtasksError(
             f"not UTF-8 text (line {line}, byte {error.start})"
-            + (f"; it seems to be {seems} ({_ENCODINGS[seems]})" if seems else ""),
+            + (f"; it seems to be {seems}" if seems else ""),
             where=where,
             remedy=f"name the encoding to `medtasks data import` or `new`: --encoding {seems or 'NAME'}"
-            + (", or cp1250 for those languages" if seems == "cp1252" else ""),
+            + (", or cp1250 (Polish, Czech, Slovak, Hungarian, Croatian)" if seems == "cp1252" else ""),
         ) from None
 
 
 def _seems(content: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    best = from_bytes(content, cp_isolation=list(_ENCODINGS)).best()
+    best = from_bytes(content, cp_isolation=_ENCODINGS).best()
     return best.encoding if best and best.encoding in _ENCODINGS else ""
 
 

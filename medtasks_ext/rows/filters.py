@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 def json_objects(items: Any, fields: list[str] | Mapping[str, str]) -> str:
     """A JSON array with an object per line, of the named fields in their order, without repeats.
 
-    Args:
-        fields: names; or name -> where the value lies, `object.@value` for a field of a field. Fields that
-            an object lacks, and nulls, are left out.
+    `fields`: names, or name -> where the value lies, `object.@value`. What is lacking or null is left out.
     """
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise RowValueError(f"{excerpt(items)} is no list of objects")
@@ -44,30 +42,20 @@ def _at(item: Any, path: str) -> Any:
 
 
 def renamed(objects: Any, **names: str) -> Any:
-    """Objects with keys of other names: `rubrics | renamed(text='criterion', weight='points')`.
+    """Objects with keys of other names (new='old'): `rubrics | renamed(text='criterion', weight='points')`.
 
-    Args:
-        objects: a list of objects; anything else is given back as it is, for whoever checks it.
-        names: new key -> old key. Other keys stay.
+    What is no list of objects is given back as it is, for whoever checks it.
     """
-    if not isinstance(objects, list):
+    if not isinstance(objects, list) or not all(isinstance(item, dict) for item in objects):
         return objects
-    return [
-        {**item, **{new: item[old] for new, old in names.items() if old in item}}
-        if isinstance(item, dict)
-        else item
-        for item in objects
-    ]
+    return [item | {new: item[old] for new, old in names.items() if old in item} for item in objects]
 
 
 def masked(text: str, offsets: Iterable[str], name: str) -> str:
     """The text with the mask `@NAME$` in the place of each entity.
 
-    Args:
-        text: the sentence.
-        offsets: of each entity, `first-last` with both characters included; an entity in several pieces
-            (`10-16;25-28`) is masked from its first to its last character.
-        name: of the mask. Entities that overlap become one `@NAME-NAME$`, as in BLUE's files.
+    `offsets`: of each entity `first-last`, both included; one in pieces (`10-16;25-28`) is masked as a whole.
+    Entities that overlap become one `@NAME-NAME$`, as in BLUE's files.
     """
     spans: list[tuple[int, int, int]] = []  # first, last, number of entities
     for begin, end in sorted(_span(offset) for offset in offsets):
@@ -93,12 +81,8 @@ def _span(offset: str) -> tuple[int, int]:
 def spans(tokens: Sequence[str], tags: Sequence[str], *, scheme: str = "iob", joint: str = " ") -> list[Row]:
     """The entities that tags mark, in order: `type`, `text`, and `start` and `end`, which count tokens.
 
-    Args:
-        tokens: words or characters.
-        tags: one per token. Scheme `iob` reads `B-X` and `S-X` as a beginning, `I-X` and `E-X` as a
-            continuation (or a beginning, where no X goes before); scheme `plain` reads a run of one
-            tag as one entity. `O` and an empty tag are outside.
-        joint: what stands between tokens.
+    Scheme `iob` reads `B-X` and `S-X` as a beginning, `I-X` and `E-X` as a continuation, if an X goes before;
+    `plain` reads a run of one tag as one entity. `O` and an empty tag are outside.
     """
     if len(tokens) != len(tags):
         raise RowValueError(f"{len(tokens)} tokens have {len(tags)} tags")
@@ -151,13 +135,7 @@ def split_options(value: Any) -> list[str]:
 
 
 def lettered(options: list[str], labels: Sequence[str] = ascii_uppercase, mark: str = ". ") -> str:
-    """One line per option: label, mark, text.
-
-    Args:
-        options: their texts.
-        labels: in their order, as a text of single letters or as a list.
-        mark: between a label and its text.
-    """
+    """One line per option: label, mark, text; labels are a text of single letters or a list."""
     if isinstance(options, Mapping):
         raise RowValueError(
             "options are an object, of which only the keys would be shown: write `OPTIONS | split_options`"
@@ -260,18 +238,11 @@ _TATWEEL = "\u0640"
 def question_and_options(text: str, mark: str, end: str = "") -> Row:
     """The `question` before the first option, and the `options`.
 
-    A text can be read if its marks, in the order of their labels, can be chosen in one way alone. So a mark
-    that occurs in the question or once more in an option does no harm as long as one reading is left.
+    A text can be read if its marks, in the order of their labels, can be chosen in one way alone.
 
-    Args:
-        text: question and options.
-        mark: what stands before each option, with all labels in braces: `{ABCDE}) ` finds `A) `, then `B) `.
-            What is not in braces is compared to the letter. A line break there (`\\n{ABCD}. `) asks for
-            options at the beginnings of lines. Arabic labels may have tatweel, and alef any form.
-        end: what stands after each option, such as a quotation mark.
-
-    Raises:
-        ValueError: fewer than two options, one that is missing or empty, or several ways to read them.
+    `mark`: what stands before each option, with all labels in braces: `{ABCDE}) ` finds `A) `, then `B) `. A
+    line break there (`\\n{ABCD}. `) asks for options at the beginnings of lines. Arabic labels may have
+    tatweel, and alef any form. `end`: what stands after each option, such as a quotation mark.
     """
     labels, marks = _marks(mark, text)
     chosen = _chosen(labels, marks)
@@ -279,9 +250,8 @@ def question_and_options(text: str, mark: str, end: str = "") -> Row:
     if not question:
         raise RowValueError("no question stands before its options")
     options = []
-    for (_, begin, label), stop in zip(
-        chosen, [*(start for start, _, _ in chosen[1:]), len(text)], strict=True
-    ):
+    ends = [*(start for start, _, _ in chosen[1:]), len(text)]
+    for (_, begin, label), stop in zip(chosen, ends, strict=True):
         option = text[begin:stop].strip()
         if end:
             option, ended, rest = option.rpartition(end)
@@ -320,9 +290,7 @@ def _marks(mark: str, text: str) -> tuple[str, list[tuple[int, int, int]]]:
 
 def _chosen(labels: str, marks: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     """The marks of the one reading: the first label, the second after it, and so on."""
-    ways = [0] * len(
-        labels
-    )  # to read the labels up to this one, among the marks so far; 2 stands for several
+    ways = [0] * len(labels)  # to read the labels up to this one, among the marks so far; 2: several
     readings = []
     for _, _, label in marks:
         readings.append(1 if label == 0 else ways[label - 1])
@@ -388,10 +356,8 @@ def option_letters(answer: Any, options: list[str], first: int | None = None) ->
             places = {int(float(said)) - first} & {*range(len(options))}
         if len(places) != 1:
             why = "is the letter of one option and the text of another" if places else "names no option"
-            count = (
-                " (data new --count-from says from which number)" if said.isdigit() and first is None else ""
-            )
-            raise RowValueError(f"the answer {excerpt(item)} {why} of {len(options)}{count}")
+            more = " (data new --count-from says from which number)" * (said.isdigit() and first is None)
+            raise RowValueError(f"the answer {excerpt(item)} {why} of {len(options)}{more}")
         right |= places
     return "".join(letters[place] for place in sorted(right))
 
@@ -409,8 +375,7 @@ _NAMES = {
 def as_entities(items: Any, text: str = "") -> list[Row]:
     """Entities as objects of `entity` and `type`: of texts, of objects, or of offsets into the text.
 
-    An offset is `[first, behind the last]`, with a type after it, or so under names that makers use (start,
-    begin; end, stop; offsets; text, entity, mention; type, label, category).
+    An offset is `[first, behind the last]`, with a type after it, or so under names that makers use.
     """
     if not isinstance(items, list):
         raise RowValueError(f"{excerpt(items)} is no list of entities")

@@ -27,20 +27,17 @@ class RowSchema(Strict):
     #: are all there is used.
     columns: Annotated[list[str] | dict[str, str], Field(min_length=1)]
     optional: dict[str, str] = {}  #: columns that it may have, each with what it holds.
-    #: column -> its type, the values that it may hold, or both and more (`rows.columns.Column`). Columns are
-    #: text otherwise. What prompts and answers say of a column's values need not be repeated here.
+    #: column -> its type, its values, or both and more (`rows.columns.Column`); text otherwise. What prompts
+    #: and answers say of a column's values need not be repeated here.
     types: dict[str, ColumnType | list[Value] | Column] = {}
-    #: expression that gives a list of objects; each of them becomes a row, with the columns of the row that
-    #: held it.
+    #: expression for a list of objects; each becomes a row, with the columns of the row that held it.
     each: str | None = None
     where: str | None = None  #: expression that rows must satisfy.
-    #: field -> Jinja expression over the columns, added to them. `row` is the whole row, for columns whose
-    #: names are no identifiers: `row['Patient Note']`.
+    #: field -> Jinja expression over the columns and `row`, the whole row: `row['Patient Note']`.
     fields: dict[str, str] = {}
     #: fields; rows alike in them are one row, with the values of the last of them in the place of the first.
     distinct: list[str] = []
-    #: True where the suite drew its own test rows, so that rows taken from the source are not the official
-    #: ones.
+    #: True where the suite drew its own test rows: those of the source are not the official ones.
     rebuilt: bool = False
 
     @model_validator(mode="after")
@@ -63,9 +60,7 @@ class Database(Strict):
 
 
 class RowsReader(Strict):
-    """Objects: JSON, JSON lines, CSV with a header, Parquet. In a JSON list of lists, the field `_list` of an
-    object is the number of its list.
-    """
+    """Objects: JSON, JSON lines, CSV with a header, Parquet; `_list` is the number of a list of lists."""
 
     kind: Literal["rows"]
 
@@ -178,19 +173,15 @@ def _as_pin(said: Any) -> Any:
 class Download(Strict):
     """Public files, pinned. `repo` is a dataset on the Hugging Face hub; without it files are URLs.
 
-    With `rows.original`, `test` lists the files and archives of the source, whatever their part.
-    A file may name a member of an archive, `Dataset.zip!NAME.json`, or its text files,
-    `Dataset.zip!FOLDER/*.txt`. Its name is the column `_file` of its rows. Where the source has one file
-    and a list of official test ids, `test_ids` names that JSON (a list, or an object keyed by id);
-    the other rows are the few-shot pool.
-
-    `reader` reads files that are no rows with named columns; after a `!` it takes members of any format
-    that a pattern names: `Corpus.zip!Test/*/*.xml`.
+    With `rows.original`, `test` lists the files and archives of the source, whatever their part. A file may
+    name a member of an archive, `Dataset.zip!NAME.json`, or its text files, `Dataset.zip!FOLDER/*.txt`; the
+    name is the column `_file` of its rows. `test_ids` names a JSON of official test ids (a list, or an object
+    keyed by id) where the source has one file; the other rows are the few-shot pool. `reader` reads files
+    that are no rows with named columns, and members that a pattern names: `Corpus.zip!Test/*/*.xml`.
 
     `digests` has, by the name of a file, what its content is, whoever sends it: `sha256:` of its bytes,
-    `git:` the id of its blob, `members:` of an archive's members that are read (`rows.remote`); or that as
-    `digest` beside `hosts`, URLs of the same content, which are asked in order after the pinned place.
-    `terms` have to be accepted first.
+    `git:` the id of its blob, `members:` of an archive's members that are read; or that as `digest` beside
+    `hosts`, URLs of the same content, which are asked after the pinned place. `terms` are accepted first.
     """
 
     repo: str | None = None
@@ -216,16 +207,15 @@ class Download(Strict):
 class Original(Strict):
     """One layout in which the source is distributed, and how rows are made of its records.
 
-    For BRIDGE a row is a document: `id`, `input` and `output` are Jinja templates over a record. Without
-    them the records are the rows, in the order of the files, and a schema under `rows.schemas` reads them.
+    For BRIDGE a row is a document: `id`, `input` and `output` are Jinja templates over a record. Without them
+    the records are the rows.
     """
 
     reader: Reader  #: the format of the files.
     #: patterns that name the files, compared with the last parts of a path.
     test: list[str] = Field(min_length=1)
     fewshot: list[str] = []  #: files of the source's other parts, from which five rows are drawn.
-    #: `official` where the files under `test` are the source's test part; `drawn` where the source has none
-    #: and the suite's rule is followed.
+    #: `official`: files under `test` are the source's test part; `drawn`, by the suite's rule: it has none.
     split: Literal["official", "drawn"]
     each: str | None = None  #: a list in the record whose items become the records.
     group: list[str] = []  #: fields by whose values records are collected into one, as its `rows`.
@@ -233,8 +223,7 @@ class Original(Strict):
     join: list[Join] = []  #: other tables, one after the other.
     where: str | None = None  #: expression that records must satisfy.
     first: str | None = None  #: a field; of the records alike in it only the first counts.
-    #: field -> Jinja expression over a record and `file`, the name of its file without suffix; rows have them
-    #: besides.
+    #: field -> Jinja expression over a record and `file`, the name of its file without suffix.
     fields: dict[str, str] = {}
     id: str | None = None
     input: str | None = None
@@ -310,11 +299,9 @@ class Source(RowSchema):
     #: the authors' own name of the dataset, which names the files that they give out.
     official_name: str | None = None
     columns: list[str] | dict[str, str] = []
-    #: several forms that rows may have, each with the keys that say columns here; the first whose columns are
-    #: all there is used. That of the authors' files is accepted besides.
+    #: several forms that rows may have, each with the keys that say columns here; the first that fits counts.
     several: list[RowSchema] = Field(default=[], alias="schemas")
-    #: layouts of the source as its owner distributes it; the first whose files are there is used, for local
-    #: files and for downloads.
+    #: layouts of the source as its owner distributes it; the first whose files are there is used.
     original: list[Original] = []
     download: Download | None = None  #: public files, if there are any.
     exclude: list[Exclusion] = []  #: rows of the download that are left out, counted in results.
@@ -324,34 +311,27 @@ class Source(RowSchema):
     #: intervals draw it with all its rows. A row that lacks what it names stands alone.
     cluster: str | None = None
     skip_blank: str | None = None  #: leave out rows in which this field is blank, as the suite does.
-    #: the field that names the run of a row, where the suite evaluates a benchmark in several runs (subjects,
-    #: conditions) and takes the mean over them.
+    #: the field that names the run of a row, where the suite takes the mean over several runs.
     runs: str | None = None
-    #: ask each question this many times, each time with its options in another seeded order (MLB; 1: once, as
-    #: a control for a gold letter that is too frequent). Few-shot rows are permuted once. Without it options
-    #: stand as in the source.
+    #: ask each question so often, with its options in other seeded orders (MLB; 1: a control for too frequent
+    #: a gold letter). Few-shot rows are permuted once. Without it options stand as in the source.
     option_trials: int | None = Field(default=None, ge=1)
-    #: `always` where the same rows are to be scored at every number of shots: if there is no few-shot pool,
-    #: the five test rows that serve as one are never scored. Otherwise they are held out only where a prompt
-    #: shows shots.
+    #: without a few-shot pool five test rows serve as one: they are held out where a prompt shows shots, or
+    #: `always`, so that the same rows are scored at every number of shots.
     held_out: Literal["for_shots", "always"] = "for_shots"
-    #: draw the few-shot pool (seed 42) where the order of the source is no chance, since its rows are sorted
-    #: by label or document. Otherwise shots are its first rows.
+    #: draw the few-shot pool (seed 42), where rows are sorted by label or document; else shots are the first.
     draw_fewshot: bool = False
     #: evaluate at most this many test rows (of each run), drawn as HELM does (numpy seed 0).
     max_test: int | None = None
     #: which end of the longest column is cut where a prompt in one turn does not fit the context.
     cut: Literal["start", "end"] = "end"
-    #: share of the gold mentions (of spans, entities, passages) that stand in the input, where it is below 1;
-    #: `medtasks data check` finds fewer a fault.
+    #: share of the gold mentions that stand in the input, below 1; `medtasks data check` finds fewer a fault.
     mentions: float | None = Field(default=None, ge=0, le=1)
-    #: the classification whose codes the gold answers are, or field of the answer -> classification
-    #: (`rows/spec.py`).
+    #: the classification whose codes the gold answers are, or field of the answer -> classification.
     codes: CodeSystem | dict[str, CodeSystem] | None = None
     #: options that each question has, where all have as many.
     n_options: int | None = Field(default=None, ge=2)
-    #: expressions over the fields that are true of each row, such as `answer == options[answer_idx]`; a row
-    #: that lacks a column passes.
+    #: expressions that are true of each row that has their columns, such as `answer == options[answer_idx]`.
     holds: list[str] = []
 
     @model_validator(mode="after")
@@ -390,16 +370,14 @@ class OwnLines(Strict):
 class Prompt(Strict):
     """Jinja templates over a row's fields. `instruction` must place `{{ strategy }}`."""
 
-    #: a dialogue whose last turn is the user's: an expression that gives a list of objects with role and
-    #: content. `input` then is the text of its last turn, and templates see the dialogue as one text,
-    #: `transcript`.
+    #: a dialogue whose last turn is the user's: an expression for a list of objects with role and content.
+    #: `input` then is the text of its last turn, and `transcript` all of it as one text.
     messages: str | None = None
     instruction: str  #: what is to be done.
     #: the turn in which the instruction stands; by default as the suite says.
     instruction_role: Literal["system", "user"] = "user"
     input: str = "{{ input }}"  #: the row.
-    #: the last line of a prompt that asks for the answer at once, such as `Answer:`. A prompt that asks to
-    #: reason first ends without one.
+    #: the last line of a prompt that asks for the answer at once, such as `Answer:`; others end without.
     cue: str = ""
     target: str = "{{ output }}"  #: the gold answer.
     strategy_lines: OwnLines = OwnLines()  #: lines of the strategies in place of the suite's.
@@ -439,8 +417,7 @@ class Judging(Strict):
     context: str = ""
     role: str  #: who the judge is asked to be.
     goal: str = ""  #: what the judge is to find out about a response, after "Find out".
-    #: whether the response is held against the gold answer where that is needed, always, or without a word on
-    #: it, the gold answer being one of several possible ones.
+    #: whether the response is held against the gold answer: where needed, always, or without a word on it.
     compare: Literal["when_needed", "always", "unsaid"] = "when_needed"
     lowest: str = "very poor"  #: what the lowest rating means.
     axes: dict[str, str] = {}  #: axis -> the question that it asks, the same for all rows.
@@ -456,8 +433,8 @@ class Judging(Strict):
     #: gives the metric `score_length_adjusted` beside the score.
     length_adjustment: LengthAdjustment | None = None
     show_gold: bool = True  #: whether a judge sees the gold answer. With points, a row may have none.
-    #: the released file that holds the suite's own words for judges, below the folder that `official.juries`
-    #: of `suite.yaml` names; or where the one message stands, and how replies are read.
+    #: the released file of the suite's own words for judges, below the folder that `official.juries` of
+    #: `suite.yaml` names; or where the one message stands, and how replies are read.
     official: OfficialJury | InsidePath | None = None
 
     @model_validator(mode="after")

@@ -108,10 +108,9 @@ RESERVED = 20
 
 
 def n_drawn(n: int) -> int:
-    """Test rows out of n: a tenth above 2,000, a fifth from 1,000 on, else all but 20.
+    """Test rows out of n: a tenth above 2,000, a fifth from 1,000 on, else all but 20 (BRIDGE, Methods).
 
-    The rule is from BRIDGE's paper (Methods). That fractions are rounded up follows from counts: it has
-    428 of the 4,271 documents of ADE-Extraction, 251 of the 2,507 of RuDReC-NER.
+    Fractions are rounded up: it has 428 of 4,271 documents of ADE-Extraction, 251 of 2,507 of RuDReC-NER.
     """
     if n > 2000:
         return -(-n // 10)
@@ -123,8 +122,7 @@ def n_drawn(n: int) -> int:
 def drawn(rows: Sequence[Row], *, where: str) -> tuple[list[Row], list[Row]]:
     """Test rows, in the order of the source, and few-shot pool.
 
-    Which rows BRIDGE drew is not published. The draw here has BRIDGE's seed and goes by the text of the
-    inputs, so it does not depend on the order in which files are read.
+    Which rows BRIDGE drew is not published; this draw has its seed and goes by the text of the inputs.
     """
     size = n_drawn(len(rows))
     if size < 1:
@@ -179,11 +177,9 @@ def read_original(
 ) -> tuple[list[Row], list[Row], int]:
     """Test rows, few-shot rows, and how many of the test rows are official ones.
 
-    With templates for documents they have `id`, `task`, `split`, `input` and `output`, as BRIDGE writes them,
-    and the layout's `fields`; documents without an answer are left out before anything is drawn, as the
-    suite's are. Otherwise they have the fields of the records. `identity`: the column by which a few-shot row
-    is recognised among test rows. `official`: inputs of the suite's own test rows, where it has released
-    them; if at least half are found among the documents, the test rows are these.
+    Documents without an answer are left out before anything is drawn, as the suite's are. `identity`: the
+    column by which a few-shot row is recognised among test rows. `official`: released inputs of the suite's
+    own test rows; if at least half are found among the documents, the test rows are these.
     """
     row = _Rows(original, files, task)
     test: list[Row] = []
@@ -218,10 +214,7 @@ def read_original(
 
 
 def recovered(rows: Sequence[Row], official: Sequence[str]) -> list[Row]:
-    """The rows that have official inputs, in the official order; none where less than half are found.
-
-    Inputs are the same if their words are.
-    """
+    """The rows with the words of official inputs, in that order; none where less than half are found."""
     by_input = {" ".join(str(row.get("input")).split()): row for row in rows}
     again = [by_input[words] for text in official if (words := " ".join(text.split())) in by_input]
     return again if 2 * len(again) >= len(official) else []

@@ -14,7 +14,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,10 +112,10 @@ def ehrshot(files: list[SourceFile]) -> Iterator[Record]:
     for subject, before in SUBJECTS.items():
         file = only(files, f"labels/{subject}/labels.parquet")
         for patient, moment, value in _labels(file, draw=subject.startswith("lab_")):
-            codes = events.until(patient, moment)
-            if before + codes.tokens <= MAX_TOKENS:
-                fields = {"subject": subject, "codes": codes.text, "boolean_value": value}
-                yield Record({"patient": patient, **fields}, file.where)
+            codes, n_tokens = events.until(patient, moment)
+            if before + n_tokens <= MAX_TOKENS:
+                fields = {"patient": patient, "subject": subject, "codes": codes, "boolean_value": value}
+                yield Record(fields, file.where)
 
 
 def _labels(file: SourceFile, *, draw: bool) -> Iterator[tuple[int, int, bool]]:
@@ -129,14 +128,6 @@ def _labels(file: SourceFile, *, draw: bool) -> Iterator[tuple[int, int, bool]]:
         chosen = np.random.RandomState(SEED).choice(len(table), MAX_LABELS, replace=False)
     for index in chosen[np.lexsort((moment[chosen], patient[chosen]))]:
         yield int(patient[index]), int(moment[index]), bool(value[index])
-
-
-@dataclass(frozen=True)
-class _Codes:
-    """The codes of a record, a line each, and the tokens of HELM's list of them."""
-
-    text: str
-    tokens: int
 
 
 class _Events:
@@ -158,14 +149,15 @@ class _Events:
         )
         self._sums = np.concatenate([[0], np.cumsum(self._lines[self._code])])
 
-    def until(self, patient: int, moment: int) -> _Codes:
+    def until(self, patient: int, moment: int) -> tuple[str, int]:
+        """The codes of a record, a line each, and the tokens of HELM's list of them."""
         start, stop = np.searchsorted(self._patient, [patient, patient + 1])
         stop = start + np.searchsorted(self._time[start:stop], moment, side="right")
         if start == stop:
-            return _Codes("", 0)
+            return "", 0
         last = self._code[stop - 1]
         tokens = self._sums[stop] - self._sums[start] - self._lines[last] + self._last[last]
-        return _Codes("\n".join(self._codes[self._code[start:stop]]), int(tokens))
+        return "\n".join(self._codes[self._code[start:stop]]), int(tokens)
 
 
 def _parquet(file: SourceFile, columns: list[str]) -> pa.Table:

@@ -289,23 +289,14 @@ def records(reader: Reader, files: list[SourceFile], patterns: list[str]) -> Ite
         yield from _lines(reader, matching(files, patterns))
         return
     for file in matching(files, patterns):
-        rows: Iterable[Row]
-        match reader:
-            case RowsReader():
-                is_csv = file.path.suffix == ".csv"
-                rows = _csv(file) if is_csv else parse_rows(file.read(), file.path.suffix, file.where)
-            case TableReader():
-                rows = _table(reader, file)
-            case TokensReader():
-                rows = _tokens(reader, file)
-            case CasReader():
-                rows = _cas(reader, file)
-            case XmlReader():
-                rows = _xml(reader, file)
-            case InlineReader():
-                rows = _inline(file)
+        rows = _OF_FILE[type(reader)](reader, file)
         for number, fields in enumerate(rows, start=1):
             yield Record(fields, f"{file.where}, record {number}", file.path.stem)
+
+
+def _rows(_: RowsReader, file: SourceFile) -> Iterable[Row]:
+    is_csv = file.path.suffix == ".csv"
+    return _csv(file) if is_csv else parse_rows(file.read(), file.path.suffix, file.where)
 
 
 def lacks(record: Record, name: str) -> MedtasksError:
@@ -427,7 +418,7 @@ _TAGGED = re.compile(r"<(\w+)>([^<>]*)</\1>")
 _TAG = re.compile(r"</?\w+>")
 
 
-def _inline(file: SourceFile) -> Iterator[Row]:
+def _inline(_: InlineReader, file: SourceFile) -> Iterator[Row]:
     for number, line in enumerate(io.StringIO(file.text(), newline=None), start=1):
         if not line.strip():
             continue
@@ -437,6 +428,15 @@ def _inline(file: SourceFile) -> Iterator[Row]:
         entities = [{"type": kind, "text": text.strip()} for kind, text in _TAGGED.findall(line)]
         yield {"id": str(number), "text": _TAG.sub("", line).strip(), "entities": entities}
 
+
+_OF_FILE: dict[type[Reader], Callable[[Any, SourceFile], Iterable[Row]]] = {
+    RowsReader: _rows,
+    TableReader: _table,
+    TokensReader: _tokens,
+    CasReader: _cas,
+    XmlReader: _xml,
+    InlineReader: _inline,
+}
 
 # ---------------------------------------------------------------------- annotated texts in one file
 
