@@ -18,7 +18,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.prompts.official import artefacts
 from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.groups import select
-from medtasks_ext.rows.places import authors_of, data_dir, dataset_folder, places, source_page
+from medtasks_ext.rows.places import authors_of, data_dir, dataset_folder, source_page
 from medtasks_ext.rows.remote import accept as accept_terms
 from medtasks_ext.rows.remote import are_accepted, remote_files, shown
 from medtasks_ext.rows.sources import forced_origin, is_allowed, source_of
@@ -144,20 +144,18 @@ def _how(dataset: Dataset) -> list[str]:
 
 
 def _layouts(dataset: Dataset) -> list[str]:
-    source, lines = source_of(dataset), []
-    for place in places(dataset, source):
-        if place.kind == "original":
-            lines.append(f"    {place.folder}/ with {', '.join(place.needed)} (or archives that hold them)")
-            continue
-        lines.append(f"    {place.needed[0]}, and {place.optional[0]} for examples")
-        if place.kind == "rows":
-            authors = authors_of(dataset, source)
-            schemas = [schema for schema in source.schemas if "_file" not in schema.columns]
-            schemas = [*([authors.schema] if authors else []), *schemas]
-            columns = " | ".join(", ".join(schema.columns) for schema in schemas)
-            lines.append(f"      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: {columns}")
+    source, folder = source_of(dataset), dataset_folder(dataset)
+    authors = authors_of(dataset, source)
+    schemas = [*([authors.schema] if authors else []), *source.schemas]
+    columns = " | ".join(", ".join(item.columns) for item in schemas if "_file" not in item.columns)
+    pairs = [*(authors.paths[:1] if authors else []), (f"{folder}/test.jsonl", f"{folder}/fewshot.jsonl")]
+    lines = [f"    {test}, and {fewshot} for examples" for test, fewshot in pairs]
+    lines.append(f"      or .json, .csv, .tsv, .xlsx, .xls, .parquet, .feather; columns: {columns}")
+    for layout in source.original:
+        needed = ", ".join(layout.patterns)
+        lines.append(f"    {folder}/original/ with {needed} (or archives that hold them)")
     if source.database:
-        lines.append(f"    {dataset_folder(dataset)}/{source.database.file}, the database")
+        lines.append(f"    {folder}/{source.database.file}, the database")
     return lines
 
 

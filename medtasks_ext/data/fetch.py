@@ -52,11 +52,8 @@ def fetch(dataset: Dataset, to: Path | None) -> Fetched:
                 raise cannot_write(to, error, _ELSEWHERE) from None
             within.enter_context(data_folder(to))
         row_check = check_rows(dataset, "hub")
-    for fault in row_check.faults:
-        if all(file.is_pinned for file in files):
-            what = f"is here, but cannot be read: {fault.what}"
-            raise MedtasksError(what, where=fault.where, remedy=fault.remedy)
-        raise fault
+    if row_check.faults:
+        raise row_check.faults[0]
     for file in new if to else []:
         with atomic_file(_place(file, to), remedy=_ELSEWHERE) as out, file.get().open("rb") as source:
             shutil.copyfileobj(source, out)

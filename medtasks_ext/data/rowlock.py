@@ -29,7 +29,6 @@ from medtasks_ext.registry.datalock import (
     is_sha256,
     locked_names,
 )
-from medtasks_ext.registry.folders import PACKAGE
 from medtasks_ext.rows.remote import (
     COMMIT,
     RemoteFile,
@@ -128,10 +127,6 @@ def pin(dataset: Dataset) -> bool:
     download, database = source.download, source.database
     if download is None:
         return False
-    if PACKAGE in dataset.folder.parents:
-        what = "the installed tasks are replaced by updates"
-        remedy = "pin in a clone of the repository, or in a folder of your own"
-        raise MedtasksError(what, where=dataset.folder, remedy=remedy)
     if not is_allowed(source):
         what = "its terms are not accepted here"
         raise MedtasksError(what, where=dataset.id, remedy=f"medtasks data fetch --accept {dataset.id}")

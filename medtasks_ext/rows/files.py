@@ -183,9 +183,8 @@ _SMALL = 1 << 20  # bytes of a member whose ratio says nothing
 def read_rows(path: Path, member: str | None = None) -> list[Row]:
     """All rows of a file, or of one member of a zip archive.
 
-    JSON files may hold a list of rows or one object keyed by row id (the id becomes column `id`); any other
-    object is one row. A Word file is one row, its paragraphs in column `paragraphs`. In XML each child of the
-    root is one. A `member` with an asterisk names text files: each is a row of `file` and `text`. `.txt` is
+    A JSON object of objects is keyed by row id (column `id`); any other is one row, as is a Word file, its
+    `paragraphs`. A `member` with an asterisk names text files: each is a row of `file` and `text`. `.txt` is
     read as JSON lines, which is how some authors distribute them.
     """
     where = f"{path}!{member}" if member else str(path)
@@ -330,10 +329,9 @@ def paragraphs(content: bytes, where: str) -> list[Row]:
 
 
 def blocks(lines: Iterable[Row], pattern: str) -> list[Row]:
-    """Paragraphs in blocks, each beginning with a paragraph whose stripped text matches the pattern there.
+    """Paragraphs in blocks, each beginning with one whose text matches the pattern there, the `head`.
 
-    A block has this text as `head`, the stripped others, on a line each, as `body`, and the `colours` of the
-    others. What precedes the first block is left out.
+    The others' texts are the `body`, a line each, with their `colours`; what precedes the first is left out.
     """
     begins, parts = re.compile(pattern), list[tuple[str, list[str], list[str]]]()
     for paragraph in lines:
@@ -350,11 +348,7 @@ def blocks(lines: Iterable[Row], pattern: str) -> list[Row]:
 
 
 def element_rows(content: bytes, where: str) -> list[Row]:
-    """A row per child of the root: its attributes, and its children by name.
-
-    A child without attributes and children of its own is its text; others are lists of such dictionaries,
-    also where there is only one.
-    """
+    """A row per child of the root: its attributes, and its children by name, as texts or lists of rows."""
     try:
         root = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -114,20 +113,6 @@ def authors_of(dataset: Dataset, source: Source) -> AuthorsFiles | None:
 BESIDE = ("README.md", "example.jsonl", "instruction.txt")
 
 
-@dataclass(frozen=True)
-class RowLayout:
-    #: `official` (the authors' own files), `rows` (in one of several formats), `original` (the source's)
-    kind: str
-    needed: list[str]  # paths below the data folder; for `original` patterns below its folder
-    optional: list[str]  # paths that may be there besides: few-shot rows
-    folder: str  # of the dataset, below the data folder
-
-    @property
-    def short(self) -> str:
-        original = self.kind == "original"
-        return f"{self.folder}/ (as the source distributes them)" if original else self.needed[0]
-
-
 def letters(name: str) -> str:
     """A name without case, blanks and punctuation."""
     return "".join(char for char in name.lower() if char.isalnum())
@@ -135,20 +120,6 @@ def letters(name: str) -> str:
 
 def dataset_folder(dataset: Dataset) -> str:
     return f"{dataset.metadata.suite}/{dataset.folder.name}"
-
-
-def places(dataset: Dataset, source: Source) -> list[RowLayout]:
-    """The layouts that the loader looks for, the first that is there is used."""
-    folder = dataset_folder(dataset)
-    layouts = []
-    if authors := authors_of(dataset, source):
-        test, fewshot = authors.paths[0]
-        layouts.append(RowLayout("official", [test], [fewshot], folder))
-    layouts.append(RowLayout("rows", [f"{folder}/test.jsonl"], [f"{folder}/fewshot.jsonl"], folder))
-    layouts += [
-        RowLayout("original", layout.patterns, [], f"{folder}/original") for layout in source.original
-    ]
-    return layouts
 
 
 def row_files(split: str) -> list[str]:

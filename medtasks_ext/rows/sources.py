@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.registry import Dataset, Registry, registry
+from medtasks_ext.registry import Dataset, registry
 from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.rows.files import read_rows
 from medtasks_ext.rows.originals.build import original_rows
 from medtasks_ext.rows.originals.readers import files_below, records
-from medtasks_ext.rows.places import CACHE_REMEDY, authors_of, data_dir, places, row_file
+from medtasks_ext.rows.places import CACHE_REMEDY, authors_of, data_dir, dataset_folder, row_file
 from medtasks_ext.rows.remote import are_accepted, database_file, remote_file, remote_files
 from medtasks_ext.rows.row import Origin, Row, Rows
 from medtasks_ext.rows.spec import Source, dataset_spec
@@ -170,23 +170,18 @@ def source_of(dataset: Dataset) -> Source:
 
 def where_it_goes(dataset: Dataset) -> str:
     """One line: who grants access, and where the files go."""
-    metadata = dataset.metadata
-    folders = dict.fromkeys(place.short for place in places(dataset, source_of(dataset)))
-    download = source_of(dataset).download
-    click = f"; or accept its terms: medtasks data fetch --accept {dataset.id}" if download else ""
-    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(folders)}{click}"
+    metadata, source, folder = dataset.metadata, source_of(dataset), dataset_folder(dataset)
+    authors = authors_of(dataset, source)
+    files = [*([authors.paths[0][0]] if authors else []), f"{folder}/test.jsonl"]
+    files += [f"{folder}/original/ (as the source distributes them)"] if source.original else []
+    click = f"; or accept its terms: medtasks data fetch --accept {dataset.id}" if source.download else ""
+    return f"{dataset.id} ({metadata.access}): from {metadata.url}; files go to {' or '.join(files)}{click}"
 
 
 def missing_data(dataset: Dataset, forced: Origin | None) -> MedtasksError:
-    """The error for one dataset that is not at hand; it names the others of the suite, too.
-
-    lm-eval stops at the first error, after the model was loaded; whoever reads it should not have
-    to find the next missing dataset by another run.
-    """
-    tasks, suite = registry(), dataset.metadata.suite
-    # of a folder outside the registry those beside it
-    known = tasks if dataset in tasks.datasets.values() else Registry(dataset.folder.parents[1])
-    siblings = [item for item in known.datasets.values() if item.metadata.suite == suite and item != dataset]
+    """The error for one dataset that is not at hand; it names the suite's others, since lm-eval stops."""
+    suite, known = dataset.metadata.suite, registry().datasets.values()
+    siblings = [item for item in known if item.metadata.suite == suite and item != dataset]
     others = [item.id for item in siblings if origin_of(item, forced) is None]
     mode = f" as {forced}" if forced else ""
     rest = f"\n  {len(others)} further datasets of {suite} are missing: {', '.join(others)}" if others else ""
