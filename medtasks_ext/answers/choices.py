@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading_of
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading
 from medtasks_ext.answers.reader.finders import read_letters, word_reader
-from medtasks_ext.answers.reader.words import NOTHING, Extraction, words_of
+from medtasks_ext.answers.reader.words import NOTHING, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
@@ -27,14 +27,17 @@ class OfLetters(AnswerFormat):
     language: str = "en"  #: of the replies, where the suite has released no reader.
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        return reading_of(self._announced(text, document))
+        options = document.get("options", ())
+        return read_letters(text, self._letters(document), options, words_of(self.language))
 
     def _letters(self, row: Mapping[str, Any]) -> list[str]:
         return self.letters[: len(row["options"])] if "options" in row else self.letters
 
-    def _announced(self, text: str, document: Mapping[str, Any]) -> Extraction:
-        options = document.get("options", ())
-        return read_letters(text, self._letters(document), options, words_of(self.language))
+    def _of_letters(self, letter: str, row: Mapping[str, Any]) -> str:
+        """A gold letter, which is one of the row's."""
+        if letter not in (letters := self._letters(row)):
+            raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
+        return letter
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         return self._letters(document)
@@ -55,16 +58,11 @@ class ExactLetter(OfLetters):
     #: counts for its letter.
     words: list[str] = Field(default=[])
     one_token: bool = True  #: whether HELM decodes a single token; if not the whole reply is the answer.
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        letter, letters = text.strip(), self._letters(row)
-        if letter not in letters:
-            raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
-        return letter
+        return self._of_letters(text.strip(), row)
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The first token of the reply, or the whole reply without reasoning trace."""
         reply = without_reasoning(text)
         reasoned = len(reply) < len(text)
         reply = reply.strip()
@@ -75,11 +73,11 @@ class ExactLetter(OfLetters):
         return Reading(reply, valid, (place, place + len(reply)) if valid else None, "the first token")
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        found = self._announced(text, document)
-        if found is NOTHING and self.words:
-            names = dict(zip(self.words, self._letters(document), strict=False))
-            found = word_reader(names, words_of(self.language)).read(text)
-        return reading_of(found)
+        found = super()._read_shared(text, document, cot=cot)
+        if found is not NOTHING or not self.words:
+            return found
+        names = dict(zip(self.words, self._letters(document), strict=False))
+        return word_reader(names, words_of(self.language)).read(text)
 
 
 class LabelWord(OfLabels):
@@ -91,7 +89,6 @@ class LabelWord(OfLabels):
 
     kind: Literal["label_word"]
     has_label_pool: ClassVar[bool] = True
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -107,11 +104,11 @@ class LabelWord(OfLabels):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         named = {match.lower() for match in self._pattern.findall(without_reasoning(text))}
         named &= {label.lower() for label in self.labels}
-        return Reading(named.pop(), True) if len(named) == 1 else Reading(None, False)
+        return reading(named.pop() if len(named) == 1 else None)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         names = {label: label.lower() for label in self.labels}
-        return reading_of(word_reader(names, words_of("en")).read(text))
+        return word_reader(names, words_of("en")).read(text)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         return list(self.labels)
@@ -125,7 +122,6 @@ class MarkedLetters(AnswerFormat):
     """
 
     kind: Literal["marked_letters"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "never"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         chosen = self._options(text.replace("答案：", ""), row["options"])
@@ -137,7 +133,7 @@ class MarkedLetters(AnswerFormat):
         options = document["options"]
         letters = ascii_uppercase[: len(options)]
         found = read_letters(text, letters, options, words_of("zh"), several=True)
-        return reading_of(found, lambda chosen: self._options("".join(chosen), options))
+        return found._replace(answer=self._options("".join(found.answer or ""), options))
 
     @property
     def lead(self) -> Lead:
@@ -160,7 +156,6 @@ class OptionLetter(OfLetters):
     score."""
 
     kind: Literal["option_letter"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "never"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         """The gold letter, with or without `Answer:` before it."""
@@ -188,7 +183,6 @@ class RelationLabel(OfLabels):
     #: as they are to be written, or each with its meaning; one of them is `No` or `None`.
     labels: list[str] | dict[str, str]
     aliases: dict[str, str] = Field(default_factory=dict)  #: other spelling -> label.
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @model_validator(mode="after")
     def _has_negative(self) -> RelationLabel:
@@ -216,7 +210,6 @@ class RelationLabel(OfLabels):
         return label
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The one label that the reply names (under chain-of-thought: after `Result:`)."""
         reply = without_reasoning(text).lstrip(" \t\r\n*_`")
         bracketed, word = self._patterns
         if first := bracketed.match(reply):
@@ -225,8 +218,7 @@ class RelationLabel(OfLabels):
             named = set(bracketed.findall(reply)) or set(word.findall(reply))
         # some letters are equal to a label's only without regard to case: İ, ſ
         labels = {self._names.get(name.lower()) for name in named}
-        label = labels.pop() if len(labels) == 1 else None
-        return Reading(label, label is not None)
+        return reading(labels.pop() if len(labels) == 1 else None)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         """The labels, in angle brackets where the gold answer has them."""
@@ -234,7 +226,7 @@ class RelationLabel(OfLabels):
         return list(map(form.format, self.labels))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        return reading_of(word_reader(self._names, words_of("en")).read(text))
+        return word_reader(self._names, words_of("en")).read(text)
 
 
 #: Characters behind the marker in which the suite's reader looks for the value.
@@ -254,7 +246,6 @@ class PanelRating(AnswerFormat):
     values: list[int] = Field(min_length=2)  #: of the scale, in order.
     votes: str  #: the field of a row that has the votes.
     marker: str = "Rating: "  #: what the value follows.
-    released: ClassVar[Literal["always", "direct", "never"]] = "always"
 
     @field_validator("values")
     @classmethod
@@ -266,13 +257,15 @@ class PanelRating(AnswerFormat):
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, float]:
         """Value -> what it is worth; the target names one that is worth most."""
         votes = row.get(self.votes)
-        if not isinstance(votes, list) or len(votes) != len(self.values):
-            raise GoldError(f"{self.votes} has no list of {len(self.values)} votes: {excerpt(votes)}")
-        for value, count in zip(self.values, votes, strict=True):
-            if type(count) not in (int, float) or not 0 <= count < math.inf:
-                raise GoldError(f"{self.votes} of {value} are {excerpt(count)}, expected a number from 0 on")
-        if not any(votes):
-            raise GoldError(f"{self.votes} are all 0, expected experts who chose a value")
+        n = len(self.values)
+        if not (
+            isinstance(votes, list)
+            and len(votes) == n
+            and all(type(count) in (int, float) and 0 <= count < math.inf for count in votes)
+            and any(votes)
+        ):
+            what = f"expected {n} numbers from 0 on, in the order of the values, and not all 0"
+            raise GoldError(f"{self.votes} is {excerpt(votes)}; {what}")
         worth = {str(value): count / max(votes) for value, count in zip(self.values, votes, strict=True)}
         if worth.get(self._read(text, row, cot=False).answer) != 1:
             raise GoldError(f"{excerpt(text)} is not the value that most experts chose")
@@ -288,6 +281,6 @@ class PanelRating(AnswerFormat):
         matches = list(self._pattern.finditer(rest[:_WINDOW])) if marker else []
         joined = "".join(match[0] for match in matches)
         if not re.fullmatch(r"[+-]?\d{1,9}", joined) or int(joined) not in self.values:
-            return Reading(None, False)
+            return reading(None)
         place = len(text) - len(rest) + matches[0].start()
         return Reading(str(int(joined)), True, (place, place + len(joined)), "behind the marker")

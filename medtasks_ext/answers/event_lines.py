@@ -1,31 +1,25 @@
-"""BRIDGE extraction answers: one event a line, fields in a fixed order.
+"""BRIDGE extraction answers: one event a line, fields in a fixed order (BRIDGE, `dataset/extraction.py`).
 
-Several patterns are tried line by line, the first that matches wins (BRIDGE, `dataset/extraction.py`).
-The official ones are regular expressions whose greedy wild cards bind to the last slots of a line
-and backtrack for minutes on hostile ones. The functions at the end of this file find the same
-slots from the right end in linear time: greedy matching makes every mark the last one that still
-leaves room for the rest, which is what a scan from the right finds first.
+The official patterns backtrack for minutes on hostile lines. The functions at the end find the same slots in
+linear time: greedy matching makes every mark the last one that leaves room for the rest, which is what a scan
+from the right finds first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import regex  # the official scorer's engine
 from pydantic import Field
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError, reading
 from medtasks_ext.answers.normalise import answer_part, fold
 from medtasks_ext.privacy import excerpt
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
-
-
 Reader = Callable[[str], "Sequence[str] | None"]
-
-
 #: as the official scorer's engine knows it: without the separators U+001C to U+001F, which `str.isspace` has
 _BLANK = regex.compile(r"\s")
 _BY_PATTERN = "lines that match the suite's patterns"
@@ -42,30 +36,23 @@ class _EventLines(AnswerFormat):
         return [reader for pattern in self.patterns for reader in self._readers_of(pattern)]
 
     def _readers_of(self, pattern: Pattern) -> list[Reader]:
-        names = [fold(field) for field in self.fields]
-        n = len(names)
-        spaced = [f"{names[0]}: ", *(f", {name}: " for name in names[1:])]
+        first, *others = names = [fold(field) for field in self.fields]
+        n, blank = len(names), "" if pattern == "nospace" else " "
+        marks = [f"{first}:{blank}", *(f", {name}:{blank}" for name in others)]
         match pattern:
-            case "strict":
-                return [anchored(spaced, ";")]
-            case "nospace":
-                tight = [f"{names[0]}:", *(f", {name}:" for name in names[1:])]
-                return [anchored(tight, ";")]
+            case "strict" | "nospace":
+                return [anchored(marks, ";")]
             case "loose":
-                return [lambda line: loose(line, n)]
+                return [partial(loose, n=n)]
             case "bare":
-                return [lambda line: bare(line, n)]
+                return [unnamed([":", ","][: n - 1])]
             case "bracketed":
-                subject, description, location, status = names
-                marks = [f"{subject}: ", f", {description}: [", f"], {location}: [", f"], {status}: "]
-                exact = anchored(marks, ";", least=(1, 0, 0, 0))
-                return [exact, bracketed_loose, bracketed_bare]
+                marks[1:] = [f", {others[0]}: [", f"], {others[1]}: [", f"], {others[2]}: "]
+                bare = unnamed([":", ",[", "],[", "],"], least=(1, 1, 0, 0))
+                return [anchored(marks, ";", least=(1, 0, 0, 0)), bracketed_loose, bare]
             case "open_line":
-                return [
-                    anchored(spaced, ""),
-                    lambda line: loose(line, n, open_end=True),
-                    lambda line: commas(line, n),
-                ]
+                commas = anchored(["", *[","] * (n - 1)], "")
+                return [anchored(marks, ""), partial(loose, n=n, open_end=True), commas]
 
     @cached_property
     def _closed(self) -> dict[str, frozenset[str]]:
@@ -101,10 +88,8 @@ class _EventLines(AnswerFormat):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events of the lines that match a pattern; a response without any is invalid."""
-        if not text.strip():
-            return Reading(None, False)
         events = self._events(answer_part(text, cot=cot))
-        return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
+        return reading(events, why=_BY_PATTERN) if events else reading(None)
 
     def _events(self, text: str) -> list[list[str]]:
         events: dict[tuple[str, ...], None] = {}
@@ -152,10 +137,8 @@ class Relations(_EventLines):
         return [name for pair, *_ in gold for name in pair]
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        reading = super()._read(text, row, cot=cot)
-        return (
-            reading._replace(answer=[_pair(event) for event in reading.answer]) if reading.valid else reading
-        )
+        found = super()._read(text, row, cot=cot)
+        return found._replace(answer=list(map(_pair, found.answer))) if found.valid else found
 
 
 class Attributes(AnswerFormat):
@@ -194,7 +177,7 @@ class Attributes(AnswerFormat):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """All events; lines are never cut at semicolons here. A response without any is invalid."""
         events = self._events(answer_part(text, cot=cot))
-        return Reading(events, True, why=_BY_PATTERN) if events else Reading(None, False)
+        return reading(events, why=_BY_PATTERN) if events else reading(None)
 
 
 def _pair(event: list[str]) -> list[Any]:
@@ -243,24 +226,18 @@ def anchored(marks: list[str], end: str, *, least: tuple[int, ...] = ()) -> Read
 
 def bracketed_loose(line: str) -> tuple[str, ...] | None:
     r"""The slots of `.*:(.+),\s*.*:\s*\[(.*)\],\s*.*:\s*\[(.*)\],\s*.*:\s*([^;]+)` (CHIP-CDEE)."""
-    last = _last_value(line, open_end=False)
-    if last is None:
-        return None
-    colon, slots = last
+    colon, value = _last_value(line)
+    slots: tuple[str, ...] = (value,)
     for _ in range(2):
-        close = line.rfind("],", 0, colon)
-        opened = _opening(line, close)
-        if opened is None:
-            return None
-        colon, bracket = opened
+        close = line.rfind("],", 0, max(colon, 0))
+        colon, bracket = _opening(line, close)
         slots = (line[bracket + 1 : close], *slots)
-    comma = line.rfind(",", 0, colon)
-    colon = line.rfind(":", 0, comma - 1) if comma > 0 else -1
-    return (line[colon + 1 : comma], *slots) if colon >= 0 else None
+    colon, slot = _slot(line, colon)
+    return (slot, *slots) if colon >= 0 else None
 
 
-def _opening(line: str, close: int) -> tuple[int, int] | None:
-    r"""The last colon and bracket of `:\s*\[` before a closing bracket."""
+def _opening(line: str, close: int) -> tuple[int, int]:
+    r"""The last colon and bracket of `:\s*\[` before a closing bracket; -1 where there is none."""
     bracket = line.rfind("[", 0, max(close, 0))
     while bracket >= 0:
         colon = bracket - 1
@@ -269,94 +246,54 @@ def _opening(line: str, close: int) -> tuple[int, int] | None:
         if colon >= 0 and line[colon] == ":":
             return colon, bracket
         bracket = line.rfind("[", 0, bracket)
-    return None
+    return -1, -1
 
 
-def bracketed_bare(line: str) -> tuple[str, ...] | None:
-    r"""The slots of `(.+):(.+),\[(.*)\],\[(.*)\],([^;]+)`; it has one more than the fields (CHIP-CDEE)."""
-    close = line.rfind("],")
-    while close >= 0 and not _until_semicolon(line[close + 2 :]):
-        close = line.rfind("],", 0, close)
-    middle = line.rfind("],[", 0, close) if close >= 0 else -1
-    opened = line.rfind(",[", 0, middle) if middle >= 0 else -1
-    colon = line.rfind(":", 0, opened - 1) if opened > 0 else -1
-    if colon < 1:
-        return None
-    value = _until_semicolon(line[close + 2 :])
-    return (
-        line[:colon],
-        line[colon + 1 : opened],
-        line[opened + 2 : middle],
-        line[middle + 3 : close],
-        value,
-    )
-
-
-def loose(line: str, n: int, *, open_end: bool = False) -> tuple[str, ...] | None:
+def loose(line: str, *, n: int, open_end: bool = False) -> tuple[str, ...] | None:
     r"""The n slots of `.*:\s*(.+),\s*.*:\s*(.+),\s* ... .*:\s*([^;]+)`, found from the right.
 
     `open_end` lets the last slot run to the end of the line, semicolons included (`(.+)`).
     """
-    if line.count(":") < n or line.count(",") < n - 1:  # each slot needs its own
-        return None
-    last = _last_value(line, open_end=open_end)
-    if last is None:
-        return None
-    colon, slots = last
+    colon, slot = _last_value(line, open_end=open_end)
+    slots = [slot]
     for _ in range(n - 1):
-        comma = line.rfind(",", 0, colon)
-        # between colon and comma stands at least one character
-        colon = line.rfind(":", 0, comma - 1) if comma > 0 else -1
-        if colon < 0:
-            return None
-        # white space after the colon is skipped, but one character stays with the slot
-        slots = (line[colon + 1 : comma].lstrip() or line[comma - 1], *slots)
-    return slots
+        colon, slot = _slot(line, colon)
+        slots.insert(0, slot)
+    return tuple(slots) if colon >= 0 else None
 
 
-def bare(line: str, n: int) -> tuple[str, ...] | None:
-    r"""The n slots of `(.+):([^;]+)` (n = 2) or `(.+):(.+),([^;]+)` (n = 3), found from the right."""
-    if n == 2:
-        colon = line.rfind(":")
-        while colon >= 0:
-            if value := _until_semicolon(line[colon + 1 :]):
-                return (line[:colon], value) if colon > 0 else None
-            colon = line.rfind(":", 0, colon)
-        return None
-    comma = line.rfind(",")
-    while comma >= 0:
-        if value := _until_semicolon(line[comma + 1 :]):
-            colon = line.rfind(":", 0, max(comma - 1, 0))
-            # colon first, then the last comma behind it: the greedy order of the expression
-            return (line[:colon], line[colon + 1 : comma], value) if colon > 0 else None
-        comma = line.rfind(",", 0, comma)
-    return None
+def _slot(line: str, end: int) -> tuple[int, str]:
+    """The colon before the last comma before a place, and what stands between, at least one character."""
+    comma = line.rfind(",", 0, max(end, 0))
+    colon = line.rfind(":", 0, comma - 1) if comma > 0 else -1
+    return colon, line[colon + 1 : comma]
 
 
-def commas(line: str, n: int) -> tuple[str, ...] | None:
-    r"""The n slots of `(.+),(.+), ... (.+)`, found from the right: each comma the last that leaves room."""
-    slots: tuple[str, ...] = ()
-    end = len(line)
-    for _ in range(n - 1):
-        comma = line.rfind(",", 0, end - 1)
-        if comma < 1:
-            return None
-        slots, end = (line[comma + 1 : end], *slots), comma
-    return (line[:end], *slots)
+def unnamed(marks: list[str], *, least: tuple[int, ...] = ()) -> Reader:
+    r"""Reads the slots of `(.+)mark1(.+)mark2 ... ([^;]+)`: the last mark is the last one before a value."""
+    before, last = anchored(["", *marks[:-1]], "", least=least), marks[-1]
+
+    def read(line: str) -> Sequence[str] | None:
+        place = line.rfind(last)
+        while place >= 0 and not (value := _until_semicolon(line[place + len(last) :])):
+            place = line.rfind(last, 0, place)
+        slots = before(line[:place]) if place >= 0 else None
+        return slots and [*slots, value]
+
+    return read
 
 
 def _until_semicolon(text: str) -> str:
     return text.partition(";")[0]
 
 
-def _last_value(line: str, *, open_end: bool) -> tuple[int, tuple[str, ...]] | None:
+def _last_value(line: str, *, open_end: bool = False) -> tuple[int, str]:
+    r"""The last colon of `:\s*([^;]+)` and the value behind it, which blanks may be; -1 without one."""
     colon = line.rfind(":")
     while colon >= 0:
         tail = line[colon + 1 :]
         value = tail.lstrip() if open_end else _until_semicolon(tail.lstrip())
-        if value:
-            return colon, (value,)
-        if tail[:1].isspace():  # `\s*` gives one blank back to the slot
-            return colon, (tail[: len(tail) - len(tail.lstrip())][-1],)
+        if value or tail[:1].isspace():
+            return colon, value
         colon = line.rfind(":", 0, colon)
-    return None
+    return -1, ""

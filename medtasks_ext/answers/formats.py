@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict, Union, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypedDict, Union, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -13,12 +14,8 @@ from medtasks_ext.hooks import ANSWERS, hooks
 from medtasks_ext.privacy import RowValueError
 from medtasks_ext.strict import Strict, fault_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from medtasks_ext.answers.reader.words import Extraction, Span
-
-
+#: (first, last + 1) of characters of a response
+Span: TypeAlias = tuple[int, int]
 #: marks that answer formats fold
 _MARKS = str.maketrans("‘’“”–—", "''\"\"--")
 
@@ -53,15 +50,9 @@ class Lead(NamedTuple):
     delimiter: str = " "  # between that and the answer
 
 
-def reading(answer: Any, span: Span | None, why: str) -> Reading:
-    """A reading by the shared reader: an answer of None could not be read."""
+def reading(answer: Any, span: Span | None = None, why: str = "") -> Reading:
+    """A reading of which an answer of None could not be read."""
     return Reading(answer, answer is not None, span, why)
-
-
-def reading_of(extraction: Extraction, form: Callable[[Any], Any] = lambda answer: answer) -> Reading:
-    """The same from what the shared reader made of the response, its answer in the form of the kind."""
-    answer = None if extraction.answer is None else form(extraction.answer)
-    return reading(answer, extraction.span, extraction.why)
 
 
 class Parsed(TypedDict):
@@ -69,7 +60,7 @@ class Parsed(TypedDict):
 
     answer: Any
     valid: bool
-    span: tuple[int, int] | None
+    span: Span | None
     why: str
     reader: Literal["official", "shared"]  # the suite's own, or the shared one where it released none
     unclosed_reasoning: bool  # whether a reasoning trace never ended
@@ -91,8 +82,6 @@ class AnswerFormat(Strict):
 
     #: Whether the gold answers of a test file form a label space.
     has_label_pool: ClassVar[bool] = False
-    #: When the suite has released a reader of its own; else the shared one is the score.
-    released: ClassVar[Literal["always", "direct", "never"]] = "always"
     #: Characters of a response that the shared reader sees, half of them from its beginning and half from
     #: its end. What lies between is a model's loop, or the middle of a long trace. Released readers see all.
     most_read: ClassVar[int] = 40_000
@@ -141,10 +130,11 @@ class AnswerFormat(Strict):
         return found._replace(span=(begin, end))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
+        """The suite's own rule, where it has released one."""
         raise NotImplementedError
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The shared reader, where the suite has released no other."""
+        """The shared reader: of kinds without such a rule, and of kinds with both under chain of thought."""
         raise NotImplementedError
 
     def ceiling(self, gold: Any) -> float:
@@ -157,7 +147,9 @@ class AnswerFormat(Strict):
 
     def has_released_reader(self, *, cot: bool) -> bool:
         """Whether `read` is the suite's own rule for this prompt."""
-        return self.released == "always" or (self.released == "direct" and not cot)
+        kind = type(self)
+        own, shared = kind._read is not AnswerFormat._read, kind._read_shared is not AnswerFormat._read_shared
+        return own and not (shared and cot)
 
     def labels_of(self, gold: Any) -> list[str]:
         """The gold labels that one document adds to the label space of its test file."""

@@ -6,15 +6,15 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 import regex
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading, reading_of
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
 from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.finders import Numbers
 from medtasks_ext.answers.reader.items import fenced
-from medtasks_ext.answers.reader.words import NOTHING, UNCLOSED, Extraction, Reply, reply_of, words_of
+from medtasks_ext.answers.reader.words import NOTHING, UNCLOSED, Reply, reply_of, words_of
 from medtasks_ext.answers.reasoning import without_reasoning
 from medtasks_ext.privacy import excerpt
 
@@ -50,18 +50,6 @@ _SENTENCE = re.compile(r"(\d+)(.*)", re.DOTALL)
 _MARKS = " \t\n\r*_`#>\"'"
 
 
-class Correction(TypedDict):
-    flag: int  # 1: an error is reported
-    sentence: int | None  # its number
-    correction: str  # may be empty
-
-
-class GoldCorrection(Correction):
-    #: the number of the sentence as HELM reads it from the gold: from its whole text, in which it finds none
-    #: unless the correction is empty
-    official_sentence: int | None
-
-
 class Medec(AnswerFormat):
     """`CORRECT`, or the number of the faulty sentence, a blank, and the corrected sentence.
 
@@ -70,15 +58,15 @@ class Medec(AnswerFormat):
     """
 
     kind: Literal["medec"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
-    def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldCorrection:
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
         answer = _parsed(text.strip())
         if answer["flag"] and answer["sentence"] is None:
             raise GoldError(
                 f"{excerpt(text.strip())} is neither {CORRECT} nor begins with a sentence's number"
             )
-        return GoldCorrection(**answer, official_sentence=_number(text.replace(".", "").strip()))
+        # as HELM reads it: from the whole text, in which it finds none unless the correction is empty
+        return {**answer, "official_sentence": _number(text.replace(".", "").strip())}
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         answer = _parsed(without_reasoning(text).strip())
@@ -92,7 +80,7 @@ class Medec(AnswerFormat):
         bare = part.strip(_MARKS)
         begin = span[0] + len(part) - len(part.lstrip(_MARKS))
         span, part = (begin, begin + len(bare)), bare
-        answer: Correction | None = None
+        answer: dict[str, Any] | None = None
         lines = _NUMBERED.findall(part)
         numbered = [line[0] for line in lines[:3]] == ["1", "2", "3"]
         if _IS_CORRECT.match(part) or (numbered and all(_WELL.match(line.strip()) for _, line in lines)):
@@ -115,7 +103,8 @@ class Medec(AnswerFormat):
         return float(gold["flag"])
 
 
-def _parsed(text: str) -> Correction:
+def _parsed(text: str) -> dict[str, Any]:
+    """Whether an error is reported (1), the sentence's number, and the correction, which may be empty."""
     if text == CORRECT:
         return {"flag": 0, "sentence": None, "correction": ""}
     match = _SENTENCE.match(text)
@@ -135,31 +124,13 @@ def _number(text: str) -> int | None:
 
 Form = Literal["number", "date", "weeks_and_days"]
 #: category as sources spell it -> its one name here
-CATEGORIES = {
-    "lab": "lab",
-    "lab test": "lab",
-    "physical": "physical",
-    "date": "date",
-    "dosage": "dosage",
-    "dosage conversion": "dosage",
-    "risk": "risk",
-    "severity": "severity",
-    "diagnosis": "diagnosis",
-}
+CATEGORIES = {name: name.split()[0] for name in (
+    "lab", "lab test", "physical", "date", "dosage", "dosage conversion", "risk", "severity", "diagnosis",
+)}  # fmt: skip
 #: spellings that HELM's metric knows; answers of any other category score 0 there
 HELM_CATEGORIES = frozenset({"physical", "date", "dosage conversion", "risk", "severity", "diagnosis"})
 _HELM_TUPLE = re.compile(r"\('(\d+) weeks', '(\d+) days'\)")
 _TUPLE = re.compile(r"""\(?\s*(["']?)(\d{1,4}) weeks?\1\s*,\s*(["']?)(\d{1,4}) days?\3\s*\)?""")
-
-
-class GoldValue(TypedDict):
-    """A gold answer; limits are numbers (dates and ages: days)."""
-
-    answer: str
-    category: str
-    form: Form
-    lower: float
-    upper: float
 
 
 class MedCalc(AnswerFormat):
@@ -170,9 +141,9 @@ class MedCalc(AnswerFormat):
     """
 
     kind: Literal["medcalc"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
-    def read_gold(self, text: str, row: Mapping[str, Any]) -> GoldValue:
+    def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Limits are numbers; those of dates and ages are days."""
         answer, category = text.strip(), str(row["category"])
         if category not in CATEGORIES:
             raise GoldError(f"category {excerpt(category)} is none of: {', '.join(CATEGORIES)}")
@@ -180,7 +151,7 @@ class MedCalc(AnswerFormat):
         if CATEGORIES[category] == "date":
             form = "weeks_and_days" if _HELM_TUPLE.match(answer) else "date"
         lower, upper = (_limit(row, name, form) for name in ("lower_limit", "upper_limit"))
-        return GoldValue(answer=answer, category=category, form=form, lower=lower, upper=upper)
+        return {"answer": answer, "category": category, "form": form, "lower": lower, "upper": upper}
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         reply = without_reasoning(text).strip()
@@ -189,7 +160,7 @@ class MedCalc(AnswerFormat):
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         gold = document.get("gold")
-        return reading_of(_said_value(text, gold["form"] if gold else "number"))
+        return _said_value(text, gold["form"] if gold else "number")
 
     def ceiling(self, gold: Any) -> float:
         """0 for categories that HELM's metric does not know."""
@@ -199,9 +170,8 @@ class MedCalc(AnswerFormat):
 def value(text: str, form: Form) -> float | None:
     """The value of a stripped text as HELM reads it, or None: a number, or a count of days.
 
-    A number is what Python's `float` takes (`1e5`, `inf`, `1_000` and digits of other scripts
-    among them). A date is month/day/year. A gestational age is `('14 weeks', '2 days')`, whatever
-    follows it.
+    A number is what Python's `float` takes (`1e5`, `inf`, `1_000`). A date is month/day/year. A gestational
+    age is `('14 weeks', '2 days')`, whatever follows it.
     """
     try:
         if form == "number":
@@ -248,7 +218,7 @@ _AGE = regex.compile(
 )
 
 
-def _said_value(response: str, form: Form) -> Extraction:
+def _said_value(response: str, form: Form) -> Reading:
     """The value of a reply as MedCalc-Bench writes it: `78.5`, `06/08/2024`, `('14 weeks', '2 days')`.
 
     A date or an age is the one that follows the last announcement, or the only one of the reply.
@@ -270,7 +240,7 @@ def _said_value(response: str, form: Form) -> Extraction:
     return NOTHING
 
 
-def _dates(text: str, begin: int, end: int) -> list[Extraction]:
+def _dates(text: str, begin: int, end: int) -> list[Reading]:
     dates = []
     for match in _DATE.finditer(text, begin, end):
         name = (match["name"] or "").lower()[:3]
@@ -281,13 +251,13 @@ def _dates(text: str, begin: int, end: int) -> list[Extraction]:
             day = datetime(int(match["year"]), int(month), int(match["day"]))
         except ValueError:
             continue
-        dates.append(Extraction(day.strftime("%m/%d/") + f"{day.year:04}", match.span(), ""))
+        dates.append(reading(day.strftime("%m/%d/") + f"{day.year:04}", match.span()))
     return dates
 
 
-def _ages(text: str, begin: int, end: int) -> list[Extraction]:
+def _ages(text: str, begin: int, end: int) -> list[Reading]:
     return [
-        Extraction(f"('{int(match['weeks'])} weeks', '{int(match['days'])} days')", match.span(), "")
+        reading(f"('{int(match['weeks'])} weeks', '{int(match['days'])} days')", match.span())
         for match in _AGE.finditer(text, begin, end)
     ]
 
@@ -308,7 +278,6 @@ class Sql(AnswerFormat):
     """
 
     kind: Literal["sql"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, Any]:
         query, impossible = row["query"], row["is_impossible"]
@@ -322,7 +291,7 @@ class Sql(AnswerFormat):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
         if reply_of(text).unclosed:
-            return Reading(None, False)
+            return reading(None)
         reply = without_reasoning(text).strip()
         tagged = _TAGGED.search(reply)
         sql = _LANGUAGE_LINE.sub("", (tagged[1] if tagged else reply).replace("`", "").strip())

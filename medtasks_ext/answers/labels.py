@@ -12,17 +12,26 @@ from typing import Any, ClassVar, Literal
 
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading
 from medtasks_ext.answers.normalise import answer_part, fold, part_span
+
+#: `pattern_set` -> its patterns, of which the first that matches counts: P is the prefix, X the answer
+_EXACT, _LOOSE, _BARE = "{P}: ({X})", r"{P}:?\s*({X})", r"\b({X})\b"
+_PATTERNS = {
+    "three_step": (_EXACT, _LOOSE, _BARE),
+    "two_step": (r"{P}:\s*({X})", _BARE),
+    "list_three_step": (_EXACT, _LOOSE, _BARE),
+    "list_two_step": (_EXACT, _BARE),
+    "list_whole_line": (_EXACT, _LOOSE, "({X})"),
+}
 
 
 class _Prefixed(AnswerFormat):
     prefix: str
 
-    @cached_property
-    def _prefix(self) -> str:
-        escaped: str = regex.escape(fold(self.prefix))
-        return escaped
+    def _compiled(self, name: str, answer: str) -> list[regex.Pattern[str]]:
+        prefix = regex.escape(fold(self.prefix))
+        return [regex.compile(form.format(P=prefix, X=answer), regex.I) for form in _PATTERNS[name]]
 
 
 class Label(OfLabels, _Prefixed):
@@ -42,16 +51,11 @@ class Label(OfLabels, _Prefixed):
     draws_invalid: ClassVar[bool] = True
 
     @cached_property
-    def _patterns(self) -> tuple[regex.Pattern[str], ...]:
+    def _patterns(self) -> list[regex.Pattern[str]]:
         labels = [fold(label) for label in self.labels]
         if self.longest_first:
             labels.sort(key=len, reverse=True)
-        anyof = "|".join(map(regex.escape, labels))
-        steps = {
-            "three_step": (rf"{self._prefix}: ({anyof})", rf"{self._prefix}:?\s*({anyof})"),
-            "two_step": (rf"{self._prefix}:\s*({anyof})",),
-        }[self.pattern_set]
-        return tuple(regex.compile(step, regex.IGNORECASE) for step in (*steps, rf"\b({anyof})\b"))
+        return self._compiled(self.pattern_set, "|".join(map(regex.escape, labels)))
 
     @property
     def lead(self) -> Lead:
@@ -62,7 +66,6 @@ class Label(OfLabels, _Prefixed):
         return None if self.several else list(self.labels)
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The label, lower-cased; gold is read with the first pattern only."""
         match = self._patterns[0].search(fold(text))
         if not match:
             raise GoldError(f"expected the line '{self.prefix}: <one of {len(self.labels)} labels>'")
@@ -74,8 +77,8 @@ class Label(OfLabels, _Prefixed):
         for pattern in self._patterns:
             if match := pattern.search(response):
                 span = part_span(text, response, *match.span(1))
-                return Reading(match[1].lower(), True, span, "the suite's pattern")
-        return Reading(None, False)
+                return reading(match[1].lower(), span, "the suite's pattern")
+        return reading(None)
 
 
 class _List(_Prefixed):
@@ -83,14 +86,8 @@ class _List(_Prefixed):
     has_label_pool: ClassVar[bool] = True
 
     @cached_property
-    def _patterns(self) -> tuple[regex.Pattern[str], ...]:
-        exact, loose, bare = rf"{self._prefix}: (.+)", rf"{self._prefix}:?\s*(.+)", r"\b(.+)\b"
-        steps = {
-            "list_three_step": (exact, loose, bare),
-            "list_two_step": (exact, bare),
-            "list_whole_line": (exact, loose, r"(.+)"),
-        }[self.pattern_set]
-        return tuple(regex.compile(step, regex.IGNORECASE) for step in steps)
+    def _patterns(self) -> list[regex.Pattern[str]]:
+        return self._compiled(self.pattern_set, ".+")
 
     def _line(self, text: str) -> str:
         """What the first pattern that matches takes for the list; the whole text if none does."""
@@ -128,7 +125,7 @@ class LabelList(OfLabels, _List):
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         pieces = self._predicted(text, cot=cot)
         named = {next((label for label in self._known if label in piece), "") for piece in pieces} - {""}
-        return Reading(sorted(named), True) if named else Reading(None, False)
+        return reading(sorted(named) or None)
 
 
 class CodeList(_List):
@@ -144,4 +141,4 @@ class CodeList(_List):
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """Every piece of the line as it stands; an empty response gives one empty piece."""
-        return Reading(sorted(self._predicted(text, cot=cot)), True)
+        return reading(sorted(self._predicted(text, cot=cot)))

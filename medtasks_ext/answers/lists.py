@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -34,7 +34,6 @@ class LabelSet(OfLabels):
     kind: Literal["label_set"]
     labels: list[str] | dict[str, str]  #: as they are to be written, or each with its meaning.
     aliases: dict[str, str] = Field(default_factory=dict)  #: other name (a title, a short code) -> label.
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     @cached_property
     def _names(self) -> dict[str, str]:
@@ -51,8 +50,7 @@ class LabelSet(OfLabels):
         return self._labels(text) or []
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        labels = self._labels(without_reasoning(text))
-        return Reading(labels, labels is not None)
+        return reading(self._labels(without_reasoning(text)))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         listed = items_of(text, reply_of(text), words_of("en"))
@@ -112,20 +110,17 @@ class DrugList(AnswerFormat):
     """
 
     kind: Literal["drug_list"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The gold drugs, one on each line after `Final Answer:`."""
         drugs = [line.strip() for line in _after_marker(text).split("\n") if _WORD.search(line)]
         if not drugs:
             raise GoldError("no drug is listed")
         return drugs
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The items of the list; a reply without a word in it is invalid."""
         parts = filter(None, _LIST_END.split(_after_marker(without_reasoning(text))))
         items = [pieces for part in parts for line in _numbered(part) if (pieces := pieces_of(line))]
-        return Reading(items, True) if items else Reading(None, False)
+        return reading(items or None)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The items of a list in any form; what stands behind a dash or colon explains an item."""
@@ -184,7 +179,6 @@ class EntityList(AnswerFormat):
     """
 
     kind: Literal["entity_list"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
     types: list[str]  #: names of the entity types that are asked for, in the singular.
 
     @cached_property
@@ -211,9 +205,7 @@ class EntityList(AnswerFormat):
         return gold
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The mentions of the reply; a reply without a word in it is invalid."""
-        named = self._mentions(without_reasoning(text))
-        return Reading(named, named is not None)
+        return reading(self._mentions(without_reasoning(text)))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         """The mentions of a list in any form.
@@ -296,7 +288,6 @@ class CodesInText(AnswerFormat):
     """
 
     kind: Literal["codes_in_text"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "direct"
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
         return self._codes(text)

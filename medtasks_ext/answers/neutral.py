@@ -1,30 +1,16 @@
-"""Kinds of answers that belong to no paper: by form, in any script, with the words of the row's language.
-
-No suite has released a reader for them: the shared reader is the score.
-
-- Labels are letters or numbers of any script, in the order of the options; an option's text counts as well.
-- Equal: case, full width, circled and other digits, accents, Arabic vowel signs and forms of alef.
-- Where yes and no are labels, their variants in the language count (`아니요`, `hayır`, `si`).
-- Decimal marks follow the language: `1.250` is 1250 in German and 1.25 in English. A range is no answer.
-- Items of `labels` and `spans` stand on lines, between commas of any script or joining words, or in an array.
-  A mention that holds one of these stays whole where it stands so in the prompt.
-- A level that cannot be read counts as the farthest one.
-- Refused, with the row: labels that a reader takes for the same (`①` and `1`), options with equal texts, more
-  options than labels, a gold answer outside its options.
-"""
+"""Kinds of answers that belong to no paper: by form, in any script, with the words of the row's language."""
 
 from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading, reading_of
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading
 from medtasks_ext.answers.reader.announce import Reader, part_announced
 from medtasks_ext.answers.reader.finders import Numbers, read_letters, word_reader
 from medtasks_ext.answers.reader.items import EDGES, is_prose, pieces_listed, pieces_of, says_none, unfenced
@@ -36,7 +22,6 @@ from medtasks_ext.privacy import excerpt
 class OfNoPaper(AnswerFormat):
     """Base: what all of them say."""
 
-    released: ClassVar[Literal["always", "direct", "never"]] = "never"
     #: whose words replies are read with; that of the dataset, where nothing else is said.
     language: str = "en"
     #: words of the language besides those that are known, by the lists of `marks.yaml`: `answer`, `option`,
@@ -62,7 +47,6 @@ class OfNoPaper(AnswerFormat):
         return Words(self.language, {**self.words, "answer": [*self.words.get("answer", ()), *asked]})
 
     def unknown_language(self) -> str:
-        """That replies are read with English words alone, and what to do; empty where they are not."""
         if self.language in languages() or "answer" in self.words:
             return ""
         return (
@@ -100,12 +84,6 @@ class _Options(OfNoPaper):
             raise ValueError(f"labels {alike} are the same letter to a reader: use others")
         if empty := [label for label in self.labels if not plain(label)]:
             raise ValueError(f"{empty[0]!r} is no label: write a letter or number")
-        letters = [label for label in self.labels if len(label) == 1 and label.isalpha()]
-        names = [unicodedata.name(unicodedata.normalize("NFKC", letter)[:1], "") for letter in letters]
-        scripts = {name.split(" ")[0].capitalize(): label for name, label in zip(names, letters, strict=True)}
-        if len(scripts) > 1:
-            (one, label), (two, other), *_ = scripts.items()
-            raise ValueError(f"labels {label} ({one}) and {other} ({two}) are of two scripts: use one")
         return self
 
     def shown(self, row: Mapping[str, Any]) -> list[str]:
@@ -132,7 +110,7 @@ class _Options(OfNoPaper):
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         options = document.get("options") or ()
         labels = self.labels[: len(options) or None]
-        return reading_of(read_letters(text, labels, options, self.known, several=self.several))
+        return read_letters(text, labels, options, self.known, several=self.several)
 
 
 class Choice(_Options):
@@ -190,7 +168,7 @@ class Number(OfNoPaper):
         return {"value": value, "within": max(self.tolerance, self.relative * abs(value))}
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        return reading_of(self._numbers.reader.read(text))
+        return self._numbers.reader.read(text)
 
 
 class OfNames(OfLabels, OfNoPaper):
@@ -233,10 +211,7 @@ class _OneName(OfNames):
     """Base of one name."""
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        return reading_of(self._reader.read(text), self._answer)
-
-    def _answer(self, name: str) -> Any:
-        return name
+        return self._reader.read(text)
 
     def possible(self, document: Mapping[str, Any]) -> list[str]:
         return list(self.labels)
@@ -258,10 +233,11 @@ class Ordinal(_OneName):
     kind: Literal["ordinal"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, int]:
-        return {"level": self._answer(self._name(text)), "of": len(self.labels)}
+        return {"level": list(self.labels).index(self._name(text)), "of": len(self.labels)}
 
-    def _answer(self, name: str) -> int:
-        return list(self.labels).index(name)
+    def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
+        found = super()._read_shared(text, document, cot=cot)
+        return found._replace(answer=list(self.labels).index(found.answer)) if found.valid else found
 
 
 class _Listed(OfNoPaper):
@@ -285,7 +261,6 @@ class Labels(_Listed, OfNames):
     kind: Literal["labels"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The gold labels, in their order; there may be none."""
         said = self._bare(text)
         if self._is_none(said):
             if not said:
@@ -328,7 +303,6 @@ class Spans(_Listed):
     kind: Literal["spans"]
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[str]:
-        """The distinct mentions in the form in which they are compared, sorted; there may be none."""
         said = self._bare(text)
         if said and self._is_none(said):
             return []
@@ -373,7 +347,6 @@ class Prose(OfNoPaper):
     reference: str | None = None
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        """The reference text, without what the prompt asks for before it."""
         gold = self._bare(str(row[self.reference]) if self.reference else text)
         if not gold:
             raise GoldError("empty reference")

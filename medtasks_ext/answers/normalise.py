@@ -1,31 +1,10 @@
 """Text normalisation as BRIDGE has it, and elements of a text."""
 
-import sys
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-_END = "|"
-_SMALL_DOTTED_I = "i\u0307"  # the small letter of `İ`: two characters
 #: full-width forms and marks -> ASCII; the official table has no entry for ！ and ？
 _FOLDED = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if chr(code) not in "！？"}
 _FOLDED |= {"\u3000": " ", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'"}
-
-
-@lru_cache(maxsize=1)
-def _folded_codes() -> NDArray[np.uint32]:
-    """Code of a character -> code of its small letter, folded; `İ`, which has two for one, stays."""
-    codes = np.arange(sys.maxunicode + 1, dtype="<u4")
-    small = codes.tobytes().decode("utf-32-le", "surrogatepass").replace("İ", "i").lower()
-    small_codes = np.frombuffer(small.encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    for wide, narrow in _FOLDED.items():
-        codes[ord(wide)] = ord(narrow)
-    folded: NDArray[np.uint32] = codes[small_codes].astype(np.uint32)
-    folded[ord("İ")] = ord("İ")
-    return folded
 
 
 def fold(text: str) -> str:
@@ -33,15 +12,11 @@ def fold(text: str) -> str:
 
     Applied to gold answers and responses alike, before any pattern is tried.
     """
-    if text.isascii():
-        return text.lower().strip()
-    if "Σ" in text:  # the one capital whose small letter depends on its neighbours
-        text = text.replace("İ", _SMALL_DOTTED_I).lower()
-    # one look-up for all characters: `lower` and `translate` take one for each
-    closed = np.array([text + _END])  # NumPy drops zero characters at the end of a text
-    folded: Any = _folded_codes()[closed.view(np.uint32)].view(closed.dtype).item()
-    text = folded[: -len(_END)]
-    return (text.replace("İ", _SMALL_DOTTED_I) if "İ" in text else text).strip()
+    text = text.lower()
+    if not text.isascii():
+        for wide in _FOLDED.keys() & set(text):  # one by one: `translate` looks each character up
+            text = text.replace(wide, _FOLDED[wide])
+    return text.strip()
 
 
 def answer_part(text: str, *, cot: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import regex  # the official scorer's engine
 from pydantic import Field, StringConstraints
 
-from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading
+from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
 from medtasks_ext.answers.normalise import answer_part, fold, tagged
 from medtasks_ext.answers.reasoning import without_reasoning
 
@@ -31,8 +31,7 @@ class Text(AnswerFormat):
         return references
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        response = answer_part(text, cot=cot)
-        return Reading(response, True) if response else Reading(None, False)
+        return reading(answer_part(text, cot=cot) or None)
 
 
 class Passages(AnswerFormat):
@@ -107,30 +106,19 @@ class FreeText(AnswerFormat):
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
         gold = (str(row[self.reference]) if self.reference else text).strip()
-        if span := self._tagged(gold):
-            gold = gold[slice(*span)]
+        if self.tag and (spans := [*tagged(gold, self.tag)]):
+            gold = gold[slice(*spans[-1])]
         if not gold:
             raise GoldError("empty reference")
         return gold
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The response without its reasoning, stripped; an empty one is invalid.
-
-        Under chain-of-thought the answer is what follows the first line that begins with `Result:` or
-        the marker.
-        Later ones may be lines of the answer, since notes have results, too.
+        """Under chain-of-thought the answer is what follows the first line that begins with `Result:` or the
+        marker. Later ones may be lines of the answer, since notes have results, too.
         """
         if self.tag:
-            span = self._tagged(text)
-            answer = text[slice(*span)].strip() if span else ""
-            return Reading(answer, True) if answer else Reading(None, False)
+            begin, end = max(tagged(text, self.tag), default=(0, 0))
+            return reading(text[begin:end].strip() or None)
         answer = without_reasoning(text)
         result = _result(self.marker).search(answer) if cot else None
-        answer = answer[result.end() if result else 0 :].strip()
-        return Reading(answer, True) if answer else Reading(None, False)
-
-    def _tagged(self, text: str) -> tuple[int, int] | None:
-        """Where the content of the last tag stands; None without a tag."""
-        if not self.tag:
-            return None
-        return max(tagged(text, self.tag), default=None)
+        return reading(answer[result.end() if result else 0 :].strip() or None)

@@ -66,7 +66,6 @@ class Tuples(AnswerFormat):
     """
 
     kind: Literal["tuples"]
-    released: ClassVar[Literal["always", "direct", "never"]] = "never"
     most_read: ClassVar[int] = 150_000  # thousands of entities
     form: Literal["json", "lines", "terms"]  #: how the list is written.
     fields: list[str] = Field(default_factory=lambda: ["term"], min_length=1)  #: of a record, in their order.

@@ -1,8 +1,6 @@
-"""Letters of options as Medmarks reads them.
+"""Letters of options as Medmarks reads them (`medarc-verifiers` 0.1.0, `multiple_choice_accuracy`).
 
-Its code (`medarc-verifiers` 0.1.0, `multiple_choice_accuracy`) names no answer: it is given the gold letter
-and the gold option, and says whether a reply is right. Five rules are tried in turn, on a reply whose TeX was
-made plain.
+The code names no answer: it is given the gold letter and the gold option, and says whether a reply is right.
 """
 
 from __future__ import annotations
@@ -16,9 +14,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from medtasks_ext.answers.choices import OfLetters
-from medtasks_ext.answers.formats import GoldError, Reading
+from medtasks_ext.answers.formats import Reading, reading
 from medtasks_ext.answers.normalise import tagged
-from medtasks_ext.privacy import excerpt
 
 _BOXED = "\\boxed{"
 _OPENED = re.compile("<think>", re.IGNORECASE)
@@ -75,27 +72,20 @@ class VerifiedLetter(OfLetters):
         return not (cot and self.part == "first")
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> str:
-        letter, letters = self._gold_of(text), self._letters(row)
-        if letter not in letters:
-            raise GoldError(f"{excerpt(letter)} is not one of the letters {', '.join(letters)}")
-        return letter
+        return self._of_letters(self._gold_of(text), row)
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
         """The gold letter where the code takes the reply to be right, else the first that it accepts."""
         letters = self._letters(row)
         if self.part == "first":
-            letter = next((char for char in text.strip().upper() if char in letters), None)
-            return Reading(letter, letter is not None)
+            return reading(next((char for char in text.strip().upper() if char in letters), None))
         counted, gold = _counted(text, self.part), row.get("gold")
         reply = _Reply(counted, self.announced_by) if counted else None
         for letter in sorted(letters, key=lambda letter: letter != gold):
             option = str(row["options"][letters.index(letter)])
             if reply and reply.is_right(letter, option):
-                return Reading(letter, True)
-        return Reading(None, False)
-
-    def _letters(self, row: Mapping[str, Any]) -> list[str]:
-        return self.letters[: len(row["options"])]
+                return reading(letter)
+        return reading(None)
 
     def _gold_of(self, written: str) -> str:
         return _counted(written, self.part).strip().removeprefix(self.announced_by or "").strip()

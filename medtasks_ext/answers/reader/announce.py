@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 
 import regex
 
+from medtasks_ext.answers.formats import Reading, Span, reading
 from medtasks_ext.answers.reader.words import (
     COMMON,
     NOTHING,
     UNCLOSED,
-    Extraction,
     Reply,
-    Span,
     Token,
     Words,
     key_of,
@@ -99,28 +98,28 @@ class Reader:
     opens: bool = False  # whether an answer may open the reply, before a mark, as `yes` does
     numbers: bool = False  # whether answers are numbers: what is called right beside one is another thing
 
-    def read(self, response: str) -> Extraction:
+    def read(self, response: str) -> Reading:
         """The one answer, or the tuple of several."""
         text, begin, end, unclosed = reply_of(response)
         if (whole := self.whole.get(plain(text[begin:end]))) is not None:
-            return Extraction(whole, (begin, end), "the whole reply")
+            return reading(whole, (begin, end), "the whole reply")
         asked = _NEXT.search(text, begin, min(end, begin + _LONGEST))
         if asked and text[begin : asked.start()].strip():
             end = asked.start()
         tokens = tokens_of(text, begin, end)
         # the words of Chinese for a reply with its characters, whatever the language of the task is
         chinese = ["zh"] if any(_HAN.match(token.text) for token in tokens) else []
-        reading: _Reading | None = None
+        looked: _Reading | None = None
         for words in dict.fromkeys((self.words, *map(words_of, [COMMON, *chinese]))):
-            reading = _Reading(tokens, self, words, reading)
-            if said := reading.counts():
+            looked = _Reading(tokens, self, words, looked)
+            if said := looked.counts():
                 break
         else:
             return UNCLOSED if unclosed else NOTHING
         span = (tokens[said.begin].begin, tokens[max(said.begin, said.end - 1)].end)
         if not said.values:
-            return Extraction(None, span, said.why)
-        return Extraction(said.values if self.most else said.values[0], span, said.why)
+            return reading(None, span, said.why)
+        return reading(said.values if self.most else said.values[0], span, said.why)
 
 
 @dataclass

@@ -8,8 +8,9 @@ from functools import lru_cache
 
 import regex
 
+from medtasks_ext.answers.formats import Reading
 from medtasks_ext.answers.reader.announce import Found, Reader
-from medtasks_ext.answers.reader.words import Extraction, Token, Trie, Words, narrow, plain, tokens_of
+from medtasks_ext.answers.reader.words import Token, Trie, Words, narrow, plain, tokens_of
 
 #: characters of Han that follow a label and are no part of a word with it, as in `B项`, unlike `C反应蛋白`
 _HAN = regex.compile(r"\p{Han}")
@@ -104,7 +105,7 @@ _options = lru_cache(maxsize=4)(_Options)  # the kinds look at one question seve
 
 def read_letters(
     response: str, labels: Sequence[str], texts: Sequence[str], words: Words, *, several: bool = False
-) -> Extraction:
+) -> Reading:
     """The label of the option that a reply announces; where `several` may be right, those of all."""
     options = _options(tuple(labels), tuple(texts), several)
     reader = Reader(options.find, words, {} if several else options.whole, len(labels) * several)

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import json_repair
 import regex
 
+from medtasks_ext.answers.formats import Span
 from medtasks_ext.answers.reader.announce import part_announced
-from medtasks_ext.answers.reader.words import Reply, Span, Words, plain, reply_of, tokens_of
+from medtasks_ext.answers.reader.words import Reply, Words, plain, reply_of, tokens_of
 from medtasks_ext.jsonfile import JsonError, parse_json
 
 #: items that are read; a model in a loop writes any number

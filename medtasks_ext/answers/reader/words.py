@@ -16,22 +16,11 @@ from typing import Any, NamedTuple
 import regex
 import yaml
 
+from medtasks_ext.answers.formats import reading
 from medtasks_ext.answers.reasoning import reasoning_of, turn_end
 
-#: (first, last + 1) of characters of a response
-Span = tuple[int, int]
-
-
-class Extraction(NamedTuple):
-    """What a reader makes of a reply."""
-
-    answer: Any  # as the answer kind has it; None where there is none or where it is not clear
-    span: Span | None  # where it stands in the response
-    why: str  # by which sign it was found, or why there is none
-
-
-NOTHING = Extraction(None, None, "no answer is announced")
-UNCLOSED = Extraction(None, None, "the reasoning never ends")
+NOTHING = reading(None, None, "no answer is announced")
+UNCLOSED = reading(None, None, "the reasoning never ends")
 
 
 class Reply(NamedTuple):
