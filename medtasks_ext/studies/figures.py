@@ -17,7 +17,7 @@ from medtasks_ext.results.prices import JUDGE_OUTPUT_TOKENS, Price
 from medtasks_ext.results.published import published, reference_folder
 from medtasks_ext.stats.agreement import Coefficient, at_least_zero, icc_3k_interval
 from medtasks_ext.strict import Strict, read_yaml, validated
-from medtasks_ext.suites.medhelm_figures import figures_of_rivals
+from medtasks_ext.suites.scores import figures_of_rivals
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Registry, Suite
@@ -249,7 +249,7 @@ def _group_scores(item: Item, data: Data, printed: _Printed) -> _Again:
 def _win_rates(item: Item, data: Data, printed: _Printed) -> _Again:
     scores = {model.name: model.scores["zero_shot"] for model in _models(item, data)}
     for name, line in figures_of_rivals(scores).items():
-        for column, value in vars(line).items():
+        for column, value in line.items():
             yield name, column, float(value)
 
 

@@ -2,13 +2,11 @@
 
 The release on the hub has the prompts of open tasks, without gold answers. Tasks read from there can be
 predicted and exported for the leaderboard, not scored. They are read only when asked for (`--data release`),
-so that nobody spends hours on predictions by accident. It has no version: its commit and the hash of each
-instruction are kept at first use, and another text later is an error.
+so that nobody spends hours on predictions by accident.
 """
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,15 +14,12 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from medtasks_ext.atomic import atomic_file
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.registry.blocks import Artefact
-from medtasks_ext.registry.folders import cache_dir
 from medtasks_ext.registry.suites import Suite
 from medtasks_ext.rows.columns import Column
 from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.places import CACHE_REMEDY, ReleasedInstruction, letters
+from medtasks_ext.rows.places import ReleasedInstruction, letters
 from medtasks_ext.rows.remote import RemoteFile
 from medtasks_ext.rows.row import Row, Rows
 from medtasks_ext.rows.spec import RowSchema
@@ -134,7 +129,7 @@ class Files:
         return read_rows(*release) == rows.fewshot if release else None
 
     def released_instruction(self, dataset: str, *, must: bool) -> ReleasedInstruction | None:
-        """MedtasksError if it must be had and cannot, rows have two, or it changed since its first use."""
+        """MedtasksError if it must be had and cannot, or rows have two."""
         if not (must or self._archive("test").here()) or (release := self.released("test")) is None:
             return None
         archive, member = release
@@ -147,7 +142,6 @@ class Files:
         if not texts:
             return None
         text, commit = texts.pop(), archive.parent.name
-        _same_as_first(dataset, text, commit, where)
         return ReleasedInstruction(text, f"{self.repo}/{_ARCHIVES['test']}", f"unpinned {commit[:12]}")
 
     # ------------------------------------------------------------------ the strategies' sentences
@@ -213,24 +207,3 @@ def direct_sentence(instruction: str) -> str | None:
     length, digest = DIRECT_SENTENCE
     windows = (instruction[start : start + length] for start in range(len(instruction) - length + 1))
     return next((text for text in windows if sha256(text.encode()).hexdigest() == digest), None)
-
-
-def _same_as_first(name: str, text: str, commit: str, where: str) -> None:
-    from medtasks_ext.prompts.official.artefacts import FOLDER
-
-    file = cache_dir() / FOLDER / "release.json"
-    try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        kept = {}
-    digest = sha256(text.encode()).hexdigest()
-    if (first := kept.get(name)) is None:
-        kept[name] = {"revision": commit, "sha256": digest}
-        with atomic_file(file, remedy=CACHE_REMEDY) as out:
-            out.write(json_bytes(kept))
-    elif first["sha256"] != digest:
-        then = f"commit {first['revision'][:12]}, SHA-256 {first['sha256'][:16]}…"
-        now = f"now {commit[:12]}, {digest[:16]}…"
-        what = f"the instruction is another one than at first use (then {then}; {now})"
-        remedy = "scores in the two wordings are not comparable; to go on with the new one, delete"
-        raise MedtasksError(what, where=where, remedy=f"{remedy} {name} in {file}")

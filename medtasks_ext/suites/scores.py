@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from medtasks_ext.registry import Registry, Suite
 from medtasks_ext.registry.strategies import SUFFIX
 from medtasks_ext.results.experiments import Entry, Printed
-from medtasks_ext.results.published import published, published_entry, published_experiments
+from medtasks_ext.results.published import (
+    published,
+    published_entries,
+    published_entry,
+    published_experiments,
+)
+from medtasks_ext.stats.comparison import win_shares
 from medtasks_ext.stats.intervals import LEVEL, Interval
 from medtasks_ext.stats.statistic import Array
 
@@ -18,6 +25,8 @@ _Scores = dict[tuple[str, str], float]
 #: small models of MedHELM whose printed metric is not the benchmark's score
 _OTHER_METRICS = {("MedCalc-Bench", "Exact Match"), ("EHR-SQL", "EHRSQLReAns")}
 _JURY = ("Jury Score", "LLM Jury")
+#: of MedHELM's tables of models, the one that ranks by win rates
+_RANKED = "main (Table 1)"
 
 
 def _entries(
@@ -124,4 +133,40 @@ def benchmark_costs(suite: Suite) -> dict[str, tuple[float, str]]:
         row["model"]: (float(row["benchmark_cost_usd"]), rule)
         for row in published(f"{suite.id}_costs.csv")
         if row["paper_version"] == "nature_medicine_2026"
+    }
+
+
+def published_win_rates(tasks: Registry, suite: Suite) -> dict[str, float]:
+    """Share of pairs that each model of MedHELM's Table 1 wins, 0-1, by its rule; of other suites none."""
+    if suite.id != "medhelm":
+        return {}
+    scores = {
+        entry.model: {
+            item.dataset.id: item.score for item in entry.experiments.values() if item.score is not None
+        }
+        for entry in published_entries(tasks)
+        if entry.paper == suite.id and entry.details.get("set") == _RANKED
+    }
+    return {name: line["win_rate"] for name, line in figures_of_rivals(scores).items()}
+
+
+def figures_of_rivals(scores: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, Any]]:
+    """MedHELM's figures of the models that were run on most benchmarks, by their normalised scores.
+
+    Win rates count a tie as half a win and their population s.d. counts it as none: the paper's Methods say
+    "at least as good" for both, but only these two rules give the printed values.
+    """
+    most = max(map(len, scores.values()), default=0)
+    rivals = {name: found for name, found in scores.items() if len(found) == most}
+    shared = sorted(set.intersection(*(set(found) for found in rivals.values())))
+    table = np.array([[found[key] for key in shared] for found in rivals.values()], dtype=float)
+    won, won_alone = win_shares(table), win_shares(table, tie=0.0)
+    return {
+        model: {
+            "win_rate": np.delete(won[index], index).mean(),
+            "win_sd": np.delete(won_alone[index], index).std(),
+            "macro_average": table[index].mean(),
+            "macro_sd": table[index].std(ddof=1) if table.shape[1] > 1 else 0.0,
+        }
+        for index, model in enumerate(rivals)
     }

@@ -238,7 +238,7 @@ def release(data_dir: Path, instructions: list[str]) -> Path:
     return folder
 
 
-def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released, tmp_path, monkeypatch):
+def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released):
     release(data_dir, ["Name the criterion.", "Name the criterion."])
     document = one_document("bridge/chip_ctc")
     assert document["system"] == "Name the criterion." and document["gold"] is not None
@@ -247,10 +247,6 @@ def test_rows_without_an_instruction_get_that_of_the_release(data_dir, released,
     assert record["artefact_revision"].startswith("unpinned")
     assert one_document("bridge/chip_ctc", prompts="own").loaded.record["instruction"] == "own"
     assert one_document("bridge/mednli").loaded.record["instruction"] == "own"  # the release does not hold it
-    monkeypatch.setenv("MEDTASKS_DATA_DIR", str(tmp_path / "other"))
-    release(tmp_path / "other", ["Name it."])
-    with pytest.raises(MedtasksError, match=r"another one than at first use(.|\n)*release.json"):
-        one_document("bridge/chip_ctc")
 
 
 def test_rows_without_examples_of_the_authors_get_the_five_of_the_release(data_dir, released):

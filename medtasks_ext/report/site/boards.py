@@ -31,7 +31,7 @@ from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_ent
 from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of, size_of, version_of
 from medtasks_ext.results.prices import prices
 from medtasks_ext.results.published import published_entries
-from medtasks_ext.suites.medhelm_figures import published_win_rates
+from medtasks_ext.suites.scores import published_win_rates
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
