@@ -48,8 +48,7 @@ class ExactLetter(OfLetters):
 
     HELM asks for one token, so that of `D. text` it sees `D`. The answer is therefore the letter with
     which the stripped reply begins, if no letter or digit follows; else, and for models that reason,
-    the whole reply. It is valid when it is one of the letters, of as many as the row has options. HELM
-    has no chain-of-thought prompt and no reader for one.
+    the whole reply. It is valid when it is one of the letters, of as many as the row has options.
     """
 
     kind: Literal["exact_letter"]

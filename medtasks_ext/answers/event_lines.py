@@ -59,11 +59,8 @@ class _EventLines(AnswerFormat):
         return {field: frozenset(map(fold, values)) for field, values in self.closed_values.items()}
 
     def _event(self, line: str, readers: list[Reader]) -> tuple[str, ...] | None:
-        for reader in readers:
-            slots = reader(line)
-            if slots is not None:
-                return tuple(map(str.strip, slots[: len(self.fields)]))
-        return None
+        slots = next((slots for reader in readers if (slots := reader(line)) is not None), None)
+        return None if slots is None else tuple(map(str.strip, slots[: len(self.fields)]))
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
         """All events; each gold line must match the first pattern, its values their closed lists.
@@ -87,7 +84,6 @@ class _EventLines(AnswerFormat):
         return list(map(list, dict.fromkeys(events)))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """All events of the lines that match a pattern; a response without any is invalid."""
         events = self._events(answer_part(text, cot=cot))
         return reading(events, why=_BY_PATTERN) if events else reading(None)
 
@@ -171,11 +167,9 @@ class Attributes(AnswerFormat):
         return events
 
     def mentions(self, gold: list[list[str]]) -> list[str]:
-        """All values: attributes are words of the input, too."""
         return [value for event in gold for value in event]
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """All events; lines are never cut at semicolons here. A response without any is invalid."""
         events = self._events(answer_part(text, cot=cot))
         return reading(events, why=_BY_PATTERN) if events else reading(None)
 

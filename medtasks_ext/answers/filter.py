@@ -16,18 +16,14 @@ if TYPE_CHECKING:
 
 
 class ParseAnswer(Filter):
-    """Response -> its reading; of a document that is asked several times, a list of them.
-
-    An answer is None where nothing could be read; what that counts as is the metric's business, since it is
-    part of the suite's scoring rule.
-    """
+    """Response -> its reading; of a document that is asked several times, a list of them."""
 
     def __init__(self, answer: Config, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._format = answer_format(answer)
 
     def apply(self, resps: Iterable[list[Any]], docs: list[dict[str, Any]]) -> list[Parsed | list[Parsed]]:
-        """Read the responses of every document; the order is kept."""
+        """The order of the documents is kept."""
         with collector_paused():
             texts = [[text if isinstance(text, str) else "" for text in given] or [""] for given in resps]
             unclosed = iter(unclosed_reasoning([text for given in texts for text in given]))

@@ -73,7 +73,6 @@ class Medec(AnswerFormat):
         return Reading(answer, not answer["flag"] or answer["sentence"] is not None)
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The same, whatever dresses it up: `Correct.`, `**CORRECT**`, `Sentence 4: …`, `4. …`."""
         reply = reply_of(text)
         span = fenced(reply.text, reply.begin, reply.end) or part_announced(reply, words_of("en"))
         part = reply.text[slice(*span)]
@@ -289,7 +288,6 @@ class Sql(AnswerFormat):
         return {"query": query.strip(), "answerable": not impossible, "slots": bool(row.get("value"))}
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The content of the first `<sql>` element, else the whole reply; back-ticks and a line `sql` go."""
         if reply_of(text).unclosed:
             return reading(None)
         reply = without_reasoning(text).strip()
@@ -298,7 +296,6 @@ class Sql(AnswerFormat):
         return Reading({"empty": not reply, "sql": sql}, not reply or bool(_SELECT.search(sql)))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The statement alone, without sentences around it; an announcement of nothing is an abstention."""
         reply = reply_of(text)
         begin, end = part_announced(reply, words_of("en"))
         if span := _statement(reply._replace(begin=begin, end=end)):

@@ -1,7 +1,6 @@
 """BRIDGE classification answers: one label, a list of labels, a list of codes.
 
-Patterns, their order and their missing word boundaries are those of the official scorer
-(BRIDGE, `dataset/classification.py`), because a score is comparable only with the same reading.
+Patterns, their order and their missing word boundaries are the official ones (`dataset/classification.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading
-from medtasks_ext.answers.normalise import answer_part, fold, part_span
+from medtasks_ext.answers.normalise import answer_part, fold
 
 #: `pattern_set` -> its patterns, of which the first that matches counts: P is the prefix, X the answer
 _EXACT, _LOOSE, _BARE = "{P}: ({X})", r"{P}:?\s*({X})", r"\b({X})\b"
@@ -76,7 +75,9 @@ class Label(OfLabels, _Prefixed):
         response = answer_part(text, cot=cot)
         for pattern in self._patterns:
             if match := pattern.search(response):
-                span = part_span(text, response, *match.span(1))
+                begin, end = (len(text.rstrip()) - len(response) + place for place in match.span(1))
+                # not where small letters are longer than capitals
+                span = (begin, end) if begin >= 0 and "İ" not in text else None
                 return reading(match[1].lower(), span, "the suite's pattern")
         return reading(None)
 
@@ -140,5 +141,4 @@ class CodeList(_List):
         return sorted(_pieces(line))
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """Every piece of the line as it stands; an empty response gives one empty piece."""
         return reading(sorted(self._predicted(text, cot=cot)))

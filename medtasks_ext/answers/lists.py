@@ -73,7 +73,6 @@ class LabelSet(OfLabels):
 
 
 def _forms(piece: str) -> Iterator[str]:
-    """The piece as it is, without bullet, and without what explains it."""
     yield _plain(piece)
     bare = _BULLET.sub("", piece)
     yield _plain(bare)
@@ -293,12 +292,10 @@ class CodesInText(AnswerFormat):
         return self._codes(text)
 
     def _read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The readable codes of the reply; a reply without any is invalid."""
         codes = self._codes(without_reasoning(text))
         return Reading(codes, bool(codes))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The codes of what follows the last announcement."""
         reply = reply_of(text)
         span = part_announced(reply, words_of("en"))
         codes = self._codes(reply.text[slice(*span)])

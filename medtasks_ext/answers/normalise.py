@@ -32,15 +32,6 @@ def answer_part(text: str, *, cot: bool) -> str:
     return _after_first(text, "assistantfinal").strip()
 
 
-def part_span(text: str, part: str, begin: int = 0, end: int | None = None) -> tuple[int, int] | None:
-    """Where a stretch of an `answer_part` stands in its response; None in the one case in which small letters
-    are longer than capitals."""
-    if "İ" in text or not part:
-        return None
-    start = len(text.rstrip()) - len(part)
-    return (start + begin, start + (len(part) if end is None else end)) if start >= 0 else None
-
-
 def _after_first(text: str, marker: str) -> str:
     return text.partition(marker)[2] if marker in text else text
 

@@ -1,6 +1,4 @@
-"""Reasoning that models put around their replies, taken off once for all that reads, judges or shows replies,
-but where a paper's scorer has a rule of its own. `traces.yaml` lists the marks, each with its source.
-"""
+"""Reasoning that models put around their replies: `traces.yaml` lists the marks, each with its source."""
 
 from __future__ import annotations
 
@@ -26,7 +24,6 @@ class Trace:
 
 @lru_cache(maxsize=1)
 def traces() -> tuple[Trace, ...]:
-    """All that are known, as `traces.yaml` has them."""
     path = Path(__file__).with_name("traces.yaml")
     return tuple(Trace(**said) for said in yaml.safe_load(path.read_text(encoding="utf-8")))
 

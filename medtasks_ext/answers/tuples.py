@@ -120,7 +120,6 @@ class Tuples(AnswerFormat):
                 raise UnknownValueError(f"{field} {excerpt(min(wrong))} is not one of: {', '.join(values)}")
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """What `read_gold` gives; None where no record, and no empty list, could be read."""
         reply = reply_of(text)
         if reply.begin == reply.end:
             records, span = None, None
@@ -131,7 +130,7 @@ class Tuples(AnswerFormat):
             records, span = (self._said_objects if self.form == "json" else self._said_lines)(text, reply)
         named = [record for record in records or () if record[self.fields[0]]]
         if records is None or (records and not named):
-            return reading(None, None, "no record was found")
+            return reading(None, why="no record was found")
         why = "records" if named else "the reply says that there are none"
         return reading(self._views(named), span, why)
 
@@ -151,18 +150,13 @@ class Tuples(AnswerFormat):
     def _said_objects(self, response: str, reply: Reply) -> Said:
         """The records of the last array of objects that is empty or has one; else the objects that
         stand alone."""
-        objects = json_values(response, reply)
-        alone: list[Json] = []
-        span: tuple[int, int] | None = None
+        objects, names = json_values(response, reply), self._names
         for value, place in reversed(objects):
-            if (items := _objects_in(value, self._names)) is not None:
+            if (items := _objects_in(value, names)) is not None:
                 return self._records(items), place
-        for value, place in objects:
-            if isinstance(value, dict) and self._names & set(map(normalise, value)):
-                alone.append(value)
-                span = (span or place)[0], place[1]
+        alone = [it for it in objects if isinstance(it[0], dict) and names & set(map(normalise, it[0]))]
         if alone:
-            return self._records(alone), span
+            return self._records([value for value, _ in alone]), (alone[0][1][0], alone[-1][1][1])
         whole = reply.begin, reply.end
         if "{" not in reply.text and (records := self._written_otherwise(response, reply)):
             return records, whole
@@ -232,8 +226,7 @@ class Tuples(AnswerFormat):
             return None
         record: Record = {}
         for field, parts in zip(self.fields, values, strict=True):
-            text = ";".join(parts).strip().rstrip(";").strip()
-            text = _without_end(text)
+            text = _without_end(";".join(parts).strip().rstrip(";").strip())
             record[field] = self._listed(text) if field in self.lists else text
         return record if record[self.fields[0]] else None
 
@@ -309,9 +302,7 @@ def _objects_in(value: Any, names: set[str]) -> list[Json] | None:
         )
     if isinstance(value, list) and all(isinstance(item, dict) for item in value):
         return value
-    if isinstance(value, list) and len(value) == 1:
-        return _objects_in(value[0], names)
-    return None
+    return _objects_in(value[0], names) if isinstance(value, list) and len(value) == 1 else None
 
 
 def _refuses(line: str) -> bool:

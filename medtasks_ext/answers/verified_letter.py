@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Literal
 
 from pydantic import Field
@@ -119,6 +119,7 @@ class _Reply:
     def __init__(self, text: str, announced_by: str | None) -> None:
         written = _plain(_without_thoughts(text))
         self.text = _folded(written)
+        self._tail, self._words = _tail(self.text), self.text.split()
         by_words = [*_announced_by(announced_by).finditer(self.text)] if announced_by else []
         announced = by_words or [*_ANNOUNCED.finditer(self.text)]
         leading = _LEADING.match(written)
@@ -127,14 +128,6 @@ class _Reply:
             said.append(_as_letter(announced[-1]["opt"]))
         self._said = {_as_letter(self.text), *said}
         self._chosen = any(letter is not None and letter.isalpha() for letter in said)
-
-    @cached_property
-    def _tail(self) -> str:
-        return _tail(self.text)
-
-    @cached_property
-    def _words(self) -> list[str]:
-        return self.text.split()
 
     def is_right(self, letter: str, option: str) -> bool:
         """Whether the code takes the reply to be this option."""
@@ -214,7 +207,6 @@ def _tail(text: str) -> str:
     """The last words of the last sentence that has any."""
     ends = [*_SENTENCE_END.finditer(text)]
     tail = text[ends[-1].end() if ends else 0 :].strip()
-    if not tail:
-        tail = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    tail = tail or next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
     words = tail.split()
     return " ".join(words[-_TAIL:]) if len(words) > _TAIL else tail

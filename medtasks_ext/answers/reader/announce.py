@@ -1,11 +1,8 @@
 """Where a reply announces its answer, whatever the shape of the answer is.
 
-An answer counts if it is announced, or if it is the whole reply or its first line. An announcement is an
-unbroken run of words of `marks.yaml` that has a word for an answer (or one for an option that is called
-right) and, between or before those, a verb of being, a colon, a dash or a line end under a heading; or the
-answer followed by such a run (`B is the correct answer`). Denials, other options and conditions before it in
-its clause announce nothing, and neither do the options listed behind it. The last one counts; of two that
-differ none does, unless words of correction stand between them.
+An announcement is an unbroken run of words of `marks.yaml` that has a word for an answer (or one for an
+option that is called right) and a verb of being, a colon, a dash or a line end; or the answer and such a run
+behind it. The last one counts; of two that differ none does, unless words of correction stand between them.
 """
 
 from __future__ import annotations
@@ -69,7 +66,6 @@ class Found(NamedTuple):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """All that it is."""
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
 

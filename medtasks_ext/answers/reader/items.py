@@ -1,7 +1,6 @@
 """Items of a list in any form: JSON, a table, lines with bullets or without, or one line with marks between.
 
-A value of JSON is what its brackets hold. It is read strictly first, then by json-repair, which forgives
-slips. Its time grows faster than the text: what is longer or deeper than answers is not given to it.
+JSON is read strictly first, then by json-repair, whose time grows faster than the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """A response cut to its reply, tokens of a text, and the words of `marks.yaml` in them.
 
-A place in the reply is a place in the response. A token is a word, a number, a character of a script without
-blanks, a mark or a line end. What people take for the same (case, full width, accents, circled digits, Arabic
-forms of a letter) is one key.
+A place in the reply is a place in the response. What people take for the same (case, accents) is one key.
 """
 
 from __future__ import annotations
@@ -141,7 +139,6 @@ class Token(NamedTuple):
 
 
 def tokens_of(text: str, begin: int = 0, end: int | None = None) -> list[Token]:
-    """The tokens between two places."""
     found = []
     for match in _TOKEN.finditer(text, begin, len(text) if end is None else end):
         kind = match.lastgroup or "mark"
