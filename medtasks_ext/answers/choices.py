@@ -143,7 +143,6 @@ class MarkedLetters(AnswerFormat):
 
     @staticmethod
     def _options(letters: str, options: list[str]) -> list[str] | None:
-        """The chosen texts, sorted, or None when a letter has no option."""
         indices = {ascii_uppercase.index(letter) for letter in letters if letter in ascii_uppercase}
         if not indices or max(indices) >= len(options):
             return None
@@ -256,14 +255,13 @@ class PanelRating(AnswerFormat):
     def read_gold(self, text: str, row: Mapping[str, Any]) -> dict[str, float]:
         """Value -> what it is worth; the target names one that is worth most."""
         votes = row.get(self.votes)
-        n = len(self.values)
         if not (
             isinstance(votes, list)
-            and len(votes) == n
+            and len(votes) == len(self.values)
             and all(type(count) in (int, float) and 0 <= count < math.inf for count in votes)
             and any(votes)
         ):
-            what = f"expected {n} numbers from 0 on, in the order of the values, and not all 0"
+            what = f"expected {len(self.values)} numbers from 0 on, in the order of the values, and not all 0"
             raise GoldError(f"{self.votes} is {excerpt(votes)}; {what}")
         worth = {str(value): count / max(votes) for value, count in zip(self.values, votes, strict=True)}
         if worth.get(self._read(text, row, cot=False).answer) != 1:

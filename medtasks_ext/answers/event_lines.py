@@ -15,7 +15,7 @@ import regex  # the official scorer's engine
 from pydantic import Field
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, UnknownValueError, reading
-from medtasks_ext.answers.normalise import answer_part, fold
+from medtasks_ext.answers.text import answer_part, fold
 from medtasks_ext.privacy import excerpt
 
 Pattern = Literal["strict", "nospace", "loose", "bare", "bracketed", "open_line"]
@@ -63,10 +63,7 @@ class _EventLines(AnswerFormat):
         return None if slots is None else tuple(map(str.strip, slots[: len(self.fields)]))
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> list[list[str]]:
-        """All events; each gold line must match the first pattern, its values their closed lists.
-
-        A row may say `any_value` to have its values accepted as they are.
-        """
+        """Each gold line must match the first pattern, its values closed lists unless `any_value` is set."""
         events = []
         for line in _lines(fold(text)):
             event = self._event(line, self._readers[:1])
@@ -180,16 +177,14 @@ def _pair(event: list[str]) -> list[Any]:
 
 
 def _lines(text: str) -> list[str]:
-    """The distinct lines: events are distinct in the end."""
     lines = dict.fromkeys(text.split("\n"))
     return list(dict.fromkeys(line for piece in lines if (line := piece.strip())))
 
 
 def anchored(marks: list[str], end: str, *, least: tuple[int, ...] = ()) -> Reader:
-    """Reads the slots between literal marks: `mark1(.+)mark2(.+) ... end`, searched for anywhere in a line.
+    """Reads the slots between literal marks anywhere in a line: `mark1(.+)mark2(.+) ... end`.
 
-    `marks` are in small letters, as lines are. `end`: empty where the last slot runs to the end of the line.
-    `least`: how many characters each slot has at least (by default one).
+    `least`: how many characters each slot has at least (by default one). Marks are in small letters.
     """
     rooms = least or (1,) * len(marks)
     first, begin = marks[0], len(marks[0])

@@ -97,11 +97,7 @@ class AnswerFormat(Strict):
             _BUILT.clear()
 
     def read_gold(self, text: str, row: Mapping[str, Any]) -> Any:
-        """Parse the rendered target of a row, whose prompt fields some formats need.
-
-        Raises:
-            GoldError: the text is not an answer of this format.
-        """
+        """Parse the rendered target of a row, whose prompt fields some formats need, or raise GoldError."""
         raise NotImplementedError
 
     @property
@@ -110,9 +106,7 @@ class AnswerFormat(Strict):
         return Lead()
 
     def possible(self, document: Mapping[str, Any]) -> list[str] | None:
-        """The answers among which a document's lies, in the order of the question, as they are written behind
-        the lead; None of kinds whose answers cannot be listed.
-        """
+        """The possible answers in the order of the question, as written behind the lead; None if open."""
         return None
 
     def read(self, text: str, row: Mapping[str, Any], *, cot: bool) -> Reading:

@@ -112,7 +112,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _number(text: str) -> int | None:
-    """The integer that the whole text is, or None; also where it has more digits than Python reads."""
+    """An integer; None also where it has more digits than Python reads."""
     try:
         return int(text)
     except ValueError:
@@ -218,10 +218,7 @@ _AGE = regex.compile(
 
 
 def _said_value(response: str, form: Form) -> Reading:
-    """The value of a reply as MedCalc-Bench writes it: `78.5`, `06/08/2024`, `('14 weeks', '2 days')`.
-
-    A date or an age is the one that follows the last announcement, or the only one of the reply.
-    """
+    """A date or an age is the one that follows the last announcement, or the only one of the reply."""
     words = words_of("en")
     if form == "number":
         found = Numbers({}, words).reader.read(response)
@@ -319,8 +316,7 @@ _STOP = re.compile(
 
 
 def _statement(reply: Reply) -> tuple[int, int] | None:
-    """Where the last SQL statement of a reply stands: an element `<sql>`, a fence, or lines from SELECT or
-    WITH on."""
+    """Where the last SQL statement stands: an element `<sql>`, a fence, or lines from SELECT or WITH on."""
     part, offset = reply.text[reply.begin : reply.end], reply.begin
     if tagged := _TAGGED.search(part):
         return offset + tagged.start(1), offset + tagged.end(1)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import regex  # the official scorer's engine: its \\b and \\w differ from those of `re` on some characters
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Lead, OfLabels, Reading, reading
-from medtasks_ext.answers.normalise import answer_part, fold
+from medtasks_ext.answers.text import answer_part, fold
 
 #: `pattern_set` -> its patterns, of which the first that matches counts: P is the prefix, X the answer
 _EXACT, _LOOSE, _BARE = "{P}: ({X})", r"{P}:?\s*({X})", r"\b({X})\b"
@@ -91,7 +91,6 @@ class _List(_Prefixed):
         return self._compiled(self.pattern_set, ".+")
 
     def _line(self, text: str) -> str:
-        """What the first pattern that matches takes for the list; the whole text if none does."""
         matches = (pattern.search(text) for pattern in self._patterns)
         return next((match[1] for match in matches if match), text)
 

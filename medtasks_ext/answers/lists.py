@@ -207,10 +207,8 @@ class EntityList(AnswerFormat):
         return reading(self._mentions(without_reasoning(text)))
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The mentions of a list in any form.
-
-        A comma separates where what it joins does not stand in the prompt as a whole. A sentence that
-        does not stand there is no mention.
+        """A comma separates where what it joins does not stand in the prompt as a whole; a sentence that does
+        not stand there is no mention.
         """
         listed = items_of(text, reply_of(text), words_of("en"))
         prompt = "".join(str(document.get("prompt") or "").lower().split())

@@ -43,11 +43,7 @@ _LIKE_A_TRACE = re.compile(
 
 
 def reasoning_of(text: str) -> tuple[int, int, bool]:
-    """Where the reply begins and ends, and whether reasoning was opened that never ends.
-
-    What follows the last end of a trace is the reply. An opening behind it that has no end makes all of it
-    reasoning.
-    """
+    """Where the reply begins and ends, and whether reasoning behind the last end of a trace never ends."""
     low = text.replace("İ", "i").lower()  # the one character that grows as it gets small
     begin = 0
     for trace in traces():
@@ -93,10 +89,7 @@ def unclosed_reasoning(texts: Sequence[str]) -> list[bool]:
 
 
 def unknown_traces(texts: Iterable[str], *, asked: bool) -> dict[str, int]:
-    """How responses begin that hold reasoning in forms that no rule knows -> how many do, most first.
-
-    Where the prompt asked for reasoning, a heading for it is none.
-    """
+    """Beginnings of responses that look like reasoning and no rule knows -> how many, most first."""
     matches = ((text, match) for text in texts if (match := _LIKE_A_TRACE.match(text)))
     begins = (match[0].strip() for text, match in matches if reasoning_of(text) == (0, len(text), False))
     return dict(Counter(begin for begin in begins if not (asked and begin[0] in "#Tt")).most_common())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal
 
@@ -11,8 +11,46 @@ import regex  # the official scorer's engine
 from pydantic import Field, StringConstraints
 
 from medtasks_ext.answers.formats import AnswerFormat, GoldError, Reading, reading
-from medtasks_ext.answers.normalise import answer_part, fold, tagged
 from medtasks_ext.answers.reasoning import without_reasoning
+
+#: full-width forms and marks -> ASCII; the official table has no entry for ！ and ？
+_FOLDED = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F) if chr(code) not in "！？"}
+_FOLDED |= {"\u3000": " ", "。": ".", "“": '"', "”": '"', "‘": "'", "’": "'"}
+
+
+def fold(text: str) -> str:
+    """Lower-case, full-width forms to ASCII, strip (BRIDGE, `util/preprocess.py`), of gold and responses."""
+    text = text.lower()
+    if not text.isascii():
+        for wide in _FOLDED.keys() & set(text):  # one by one: `translate` looks each character up
+            text = text.replace(wide, _FOLDED[wide])
+    return text.strip()
+
+
+def answer_part(text: str, *, cot: bool) -> str:
+    """Fold a response and cut what stands before its answer (BRIDGE, `dataset/process.py`).
+
+    An unclosed trace changes nothing.
+    """
+    text = _after_first(fold(text), "</think>")
+    if cot:
+        text = _after_first(text, "result:").strip()
+    return _after_first(text, "assistantfinal").strip()
+
+
+def _after_first(text: str, marker: str) -> str:
+    return text.partition(marker)[2] if marker in text else text
+
+
+def tagged(text: str, name: str) -> Iterator[tuple[int, int]]:
+    """Where what stands in the tags of a name begins and ends; one that never ends holds nothing."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    begin = text.find(opening)
+    while begin >= 0 and (end := text.find(closing, begin := begin + len(opening))) >= 0:
+        inside = text[begin:end]
+        start = end - len(inside.lstrip())
+        yield start, max(start, begin + len(inside.rstrip()))
+        begin = text.find(opening, end + len(closing))
 
 
 class Text(AnswerFormat):
@@ -86,7 +124,6 @@ class Passages(AnswerFormat):
 
 @lru_cache(maxsize=4)
 def _result(marker: str | None) -> re.Pattern[str]:
-    """The beginning of a line that begins with `Result:` or the marker."""
     words, blank = "result" if marker is None else f"result|{re.escape(marker)}", r"[^\S\n]*"
     before = rf"^{blank}(?:[*_#]+{blank})?"
     return re.compile(rf"{before}(?:{words})[*_]*{blank}[:：][*_]*", re.IGNORECASE | re.MULTILINE)

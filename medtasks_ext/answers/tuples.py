@@ -148,8 +148,7 @@ class Tuples(AnswerFormat):
         return self.compared or self.fields
 
     def _said_objects(self, response: str, reply: Reply) -> Said:
-        """The records of the last array of objects that is empty or has one; else the objects that
-        stand alone."""
+        """The last array of objects that is empty or has one; else the objects that stand alone."""
         objects, names = json_values(response, reply), self._names
         for value, place in reversed(objects):
             if (items := _objects_in(value, names)) is not None:
@@ -212,8 +211,7 @@ class Tuples(AnswerFormat):
         return self._said_objects(response, reply)
 
     def _line(self, line: str) -> Record | None:
-        """The record of one line, or None. A field begins at the start of the line or after a semicolon;
-        before the first field anything may stand."""
+        """A field begins at the start of the line or after a semicolon, the first one anywhere."""
         values: list[list[str]] = []
         for part in line.split(";"):
             mark = self._marks[len(values)] if len(values) < len(self.fields) else None
@@ -260,13 +258,7 @@ class Tuples(AnswerFormat):
     # ------------------------------------------------------------------ records -> what is compared
 
     def _views(self, records: list[Record]) -> dict[str, Any]:
-        """Sorted, without repeats:
-
-        - `tuples`: the values of the compared fields;
-        - `typed`: those of all fields, if they are scored;
-        - `attributes`: attribute -> pairs of first field and value;
-        - `classes`: class -> tuples, of the classes that are known.
-        """
+        """What is compared: `tuples`, all their fields (`typed`), attributes as pairs, class -> tuples."""
         views: dict[str, Any] = {
             "tuples": _sorted([record[field] for field in self._compared] for record in records)
         }
@@ -292,10 +284,7 @@ class Tuples(AnswerFormat):
 
 
 def _objects_in(value: Any, names: set[str]) -> list[Json] | None:
-    """The array of objects that a value is, or that an object holds; None where there is none.
-
-    An array of an object that has one of the fields itself belongs to that record.
-    """
+    """The array of objects that a value is or holds, unless that is a record itself; else None."""
     if isinstance(value, dict) and not names & set(map(normalise, map(str, value))):
         return next(
             (items for item in value.values() if (items := _objects_in(item, names)) is not None), None
@@ -315,12 +304,10 @@ def _refuses(line: str) -> bool:
 
 
 def _without_end(text: str) -> str:
-    """Without emphasis around it and a full stop behind it."""
     return text.strip().strip('*_`"').rstrip("。;,").strip().strip('*_`"')
 
 
 def _text(value: Any) -> str:
-    """A value as text; objects, lists and null are none."""
     return "" if value is None or isinstance(value, (dict, list)) else normalise(str(value))
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from medtasks_ext.answers.choices import OfLetters
 from medtasks_ext.answers.formats import Reading, reading
-from medtasks_ext.answers.normalise import tagged
+from medtasks_ext.answers.text import tagged
 
 _BOXED = "\\boxed{"
 _OPENED = re.compile("<think>", re.IGNORECASE)

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from medtasks_ext.answers.normalise import tagged
 from medtasks_ext.answers.reasoning import without_reasoning
+from medtasks_ext.answers.text import tagged
 from medtasks_ext.jsonfile import Json, JsonError, parse_json
 
 if TYPE_CHECKING:

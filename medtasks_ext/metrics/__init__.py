@@ -1,8 +1,6 @@
 """Parsed answer + gold -> per-document statistics -> score.
 
-Each module has a `process_results` for the task YAML and the aggregations of its corpus-level
-metrics. A metric never raises on a model's output, whatever it is. What metrics mean, in words, stands in
-`glossary.yaml`.
+A metric never raises on a model's output, whatever it is. `glossary.yaml` says what metrics mean.
 """
 
 from __future__ import annotations

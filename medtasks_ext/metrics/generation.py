@@ -64,10 +64,9 @@ def _of_text(text: str, references: Sequence[str], language: str) -> dict[str, f
 def rouge_scores(
     text: str, references: Sequence[str], language: str, *, plain: bool = False, stemming: bool = False
 ) -> dict[str, float] | None:
-    """ROUGE-1, -2, -L F-measures and their mean, 0-1; None without a tokeniser.
+    """ROUGE-1, -2, -L (the best F over the references) and their mean, 0-1; None without a tokeniser.
 
-    With several references each type takes the one with the best F-measure. `plain` as for `tokeniser`;
-    `stemming`: Porter's, of English.
+    `plain` as for `tokeniser`; `stemming`: Porter's, of English.
     """
     spell = rouge_spelling(language, plain=plain)
     if spell is None:
@@ -102,9 +101,7 @@ def rouge_scorer(*, stemming: bool = False) -> Any:
 def rouge_spelling(language: str, *, plain: bool = False) -> Callable[[str], str] | None:
     """How a text is handed to the ROUGE scorer, or None where the language's tokeniser is not at hand.
 
-    English goes as it is. Elsewhere each token of the suite's tokeniser is spelled in hexadecimal
-    and set apart by a blank, so that the scorer's own tokeniser, which knows Latin letters and
-    digits only, finds the same tokens.
+    English goes as it is. Elsewhere each token is spelled in hexadecimal, since the scorer knows Latin alone.
     """
     if language == "en":
         return _well_formed
@@ -122,10 +119,7 @@ def characters(text: str) -> list[str]:
 
 
 def word_runs(text: str) -> list[str]:
-    """Runs of letters, their marks and digits, in small letters: of languages that no suite tokenises.
-
-    No dictionary of an installed library is asked, so that a text has the same tokens on every machine.
-    """
+    """Words of languages that no suite tokenises, the same whatever dictionaries a machine has."""
     words: list[str] = _WORD.findall(text.casefold())
     return words
 
@@ -134,8 +128,7 @@ def word_runs(text: str) -> list[str]:
 def tokeniser(language: str, *, plain: bool = False) -> Callable[[str], list[str]] | None:
     """The tokeniser for a language, or None where it is NLTK's and the Punkt data is not installed.
 
-    `plain`: only English takes the tokeniser that BRIDGE has for seven of its languages, so that texts of no
-    paper have the same tokens on every machine: characters in scripts without blanks, else `word_runs`.
+    `plain`: only English takes Punkt, so that texts of no paper have the same tokens on every machine.
     """
     if language in _UNSPACED:
         return characters
@@ -166,10 +159,7 @@ def _bertscore_counts(items: Sequence[tuple[str, list[str], str]]) -> Array:
 def bert_scores(
     items: tuple[tuple[str, tuple[str, ...]], ...], **model: str
 ) -> list[tuple[float, float, float]]:
-    """BERTScore precision, recall and F1 of (text, references), no rescaling, no idf; an empty text scores 0.
-
-    `model`: `lang` or `model_type`, as bert_score takes it.
-    """
+    """Precision, recall, F1 of (text, references), no rescaling, no idf; `model`: `lang` or `model_type`."""
     try:
         import bert_score
     except ImportError:
@@ -193,10 +183,8 @@ _BETA = 1.2
 
 @scorer
 def process_report(document: Document, reference: Any, answer: Any) -> Metrics:
-    """ROUGE-L of generated reports (ClinicBench, Table 1), in two definitions, with what stands beside it.
-
-    The paper names ROUGE-L and no more. The score takes `rouge_score` without stemming; `rougeL_coco` is that
-    of pycocoevalcap, which the authors' early scoring script used.
+    """ROUGE-L (ClinicBench, Table 1), whose definition the paper does not name: without stemming, as a score;
+    `rougeL_coco` is that of pycocoevalcap, which the authors' early scoring script used.
     """
     text, reference, language = _well_formed(answer or ""), _well_formed(reference), language_of(document)
     metrics: Metrics = {
@@ -211,10 +199,7 @@ def process_report(document: Document, reference: Any, answer: Any) -> Metrics:
 
 
 def rouge_l_coco(text: str, reference: str) -> float:
-    """ROUGE-L as pycocoevalcap computes it: F with beta 1.2 over tokens between single blanks.
-
-    Case and punctuation count; line breaks are blanks; two blanks hold an empty token between them.
-    """
+    """As pycocoevalcap: F with beta 1.2 over tokens between single blanks, with case and punctuation."""
     if not text:
         return 0.0
     score = rouge_scorer().score(_tokens(reference), _tokens(text))["rougeL"]
@@ -266,11 +251,7 @@ _BERTSCORE_MODEL = "distilbert-base-uncased"
 
 @scorer
 def process_open_ended(document: Document, reference: str, answer: str | None) -> Metrics:
-    """ROUGE and BERTScore of open-ended answers (HELM, `summarization_metrics`), whose score a jury gives.
-
-    English is stemmed, as HELM has it. Figures of benchmarks with runs (conditions, subsets) are means over
-    these.
-    """
+    """HELM's `summarization_metrics`, English stemmed; the score is a jury's, and runs are averaged apart."""
     text, language = answer or "", language_of(document)
     scores = rouge_scores(text, [reference], language, plain=True, stemming=language == "en")
     metrics: Metrics = {name: scores[kind] for name, kind in ROUGE_NAMES.items()} if scores else {}
@@ -287,10 +268,7 @@ def process_with_points(document: Document, reference: str, answer: str | None) 
 
 
 def bertscore_values(pairs: Sequence[tuple[str, str]], place: int = 2) -> list[float]:
-    """Precision, recall or F1 of (answer, reference) pairs; an empty answer scores 0.
-
-    As HELM hands texts to its metrics, with one brace less at either end. ROUGE has no tokens of braces.
-    """
+    """Precision, recall or F1 of (answer, reference) pairs, less a brace at either end, as in HELM."""
     bare = ([part.removeprefix("{").removesuffix("}") for part in pair] for pair in pairs)
     items = tuple((text, (of,)) for text, of in bare)
     return [scores[place] for scores in bert_scores(items, model_type=_BERTSCORE_MODEL)]

@@ -25,10 +25,7 @@ BINS = 15
 def process_results(
     document: Document, results: Sequence[tuple[float, bool]], options: Sequence[str], gold: int | None
 ) -> Metrics:
-    """`results`: (log-likelihood, whether greedy decoding gives it) of each option.
-
-    `gold`: place of the right one; None where there is none, or where several are right.
-    """
+    """`results`: (log-likelihood, greedy or not) of each option; `gold`: place of the one that is right."""
     from scipy.special import softmax  # takes longer to load than most commands to run
 
     sample = {"SAMPLE_DATA": 1.0} if document["data"] == "sample" else {}
@@ -61,10 +58,7 @@ def _bins(sure: Array) -> Array:
 
 
 def risks(sure: Array, right: Array) -> Array:
-    """(n,) share of errors among the k surest documents, over all k.
-
-    Documents of one confidence count alike, whatever their order.
-    """
+    """(n,) share of errors among the k surest documents, over all k; those of one confidence count alike."""
     _, places, counts = np.unique(-sure, return_inverse=True, return_counts=True)
     errors = np.bincount(places, weights=1 - right)
     shares = np.repeat(errors / counts, counts)  # of one confidence: the mean
@@ -91,10 +85,7 @@ calibration_error = Statistic(
 
 
 def risk_coverage(items: Sequence[Prediction]) -> float:
-    """The mean error of the k surest documents, over all k: 0 is best.
-
-    A model whose confidence says nothing gets about its error.
-    """
+    """The mean error of the k surest documents, over all k: 0 is best."""
     return float(np.mean(risks(*confidences(items)))) if items else 0.0
 
 

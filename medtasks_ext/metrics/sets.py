@@ -58,11 +58,7 @@ def process_relation_label(document: Document, gold: Any, answer: Any) -> Metric
 
 @scorer
 def process_codes(document: Document, gold: Any, answer: Any) -> Metrics:
-    """F1 of the predicted and gold code sets (`mimiciv_billing_code_metrics`).
-
-    The paper calls it micro-F1; HELM computes it per document and takes the mean. Where neither side has a
-    readable code the score is 0 (HELM's call fails there).
-    """
+    """HELM's `mimiciv_billing_code_metrics`: per document, 0 where neither side has a readable code."""
     counts = set_counts(set(gold), set(answer or ()))
     return {
         **dict.fromkeys(("score", "mimiciv_billing_code_f1"), micro_f1([counts])),
@@ -98,10 +94,7 @@ def _counted(gold: Iterable[Sequence[Any]], answer: Iterable[Sequence[Any]]) -> 
 
 @scorer
 def process_tuples(document: Document, gold: Any, answer: Any) -> Metrics:
-    """Counts of exactly equal tuples (MLB, Section 4.1), and what else the answer format has.
-
-    A class that the format does not know is a false positive of the score and belongs to no class.
-    """
+    """MLB, Section 4.1. An unknown class is a false positive of the score and belongs to no class."""
     answer = answer or {}
     counts = _counts(gold, answer, "tuples")
     metrics: Metrics = dict.fromkeys(("score", "micro_f1", "micro_precision", "micro_recall"), counts)
@@ -205,11 +198,10 @@ def _bare(words: Sequence[str]) -> str:
 
 
 def recommended(items: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str]:
-    """The normalised names in an answer.
+    """The normalised names in an answer, each spelling once.
 
-    Neighbouring pieces between commas that together are the name of a gold drug are one (`Insulin,
-    Aspart, Human`). The same spelling twice counts once. Spellings that differ in form or route alone
-    stay two, since the gold lists them as two (`Erythromycin`, `Erythromycin Ophthalmic`).
+    Neighbouring pieces between commas that together are the name of a gold drug are one (`Insulin, Aspart,
+    Human`). Spellings that differ in form or route stay two, as in the gold lists.
     """
     with_commas = [
         list(map(_bare_name, parts))
@@ -245,10 +237,9 @@ def shares_words(name: str, names: frozenset[str]) -> bool:
 def matched(
     named: Sequence[str], drugs: Sequence[frozenset[str]], same: Callable[[str, frozenset[str]], bool]
 ) -> tuple[int, int, int]:
-    """(tp, fp, fn) of a recommendation: as many pairs of a name and a gold drug as can be formed.
+    """(tp, fp, fn) of as many pairs of a name and a gold drug as can be formed, each drug once.
 
-    Each gold drug is matched once. A second name of a gold drug is neither right nor wrong; a name of
-    none is a false positive.
+    A second name of a gold drug is neither right nor wrong.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching

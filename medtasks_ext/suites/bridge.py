@@ -1,8 +1,7 @@
 """BRIDGE: the authors' files of rows, their public release, and the instructions that the rows carry.
 
-The release on the hub has the prompts of open tasks, without gold answers. Tasks read from there can be
-predicted and exported for the leaderboard, not scored. They are read only when asked for (`--data release`),
-so that nobody spends hours on predictions by accident.
+The release on the hub has the prompts of open tasks, without gold answers. They are read only when asked for
+(`--data release`), so that nobody spends hours on predictions by accident.
 """
 
 from __future__ import annotations
@@ -115,10 +114,7 @@ class Files:
         return replace(rows, fewshot=examples, fewshot_where=f"{archive}!{member}")
 
     def are_examples(self, rows: Rows) -> bool | None:
-        """A file in the place of the authors' examples is theirs if it holds the rows of their release.
-
-        None where no release is on this machine to compare it with.
-        """
+        """Whether the pool is that of the release; None where no release is here to compare it with."""
         names = {letters(name + _ENDINGS["fewshot"]) for name in self.names}
         place = (rows.fewshot_where or "").partition("!")
         if rows.origin == "release" or place[2]:

@@ -1,9 +1,6 @@
-"""A run as the folder that the BRIDGE leaderboard takes (`leaderboard` of the suite's `suite.yaml`).
+"""A run as the folder that the BRIDGE leaderboard takes, in layout and fields of the official `main.py`.
 
-    OUT/result/TASK/MODEL/TASK-MODE-DECODING-SEED.result.json
-
-The layout and the fields are those that the official `main.py` writes: the row of the test file
-and the response as `pred`. Runs without gold are exported, too: the authors hold it.
+Runs without gold are exported, too: the authors hold it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """HELM: adapters make one user turn of an instance, from run specs and the code that makes instances.
 
-What an adapter says stands in the run specs of the released wheel. How the helper functions for adapters fill
-what a run spec leaves out is written out here, since it is code, not wording (`common_adapter_specs.py`,
-`adapter_spec.py`).
+How HELM fills what a run spec leaves out is written out here (`common_adapter_specs.py`, `adapter_spec.py`).
 """
 
 from __future__ import annotations
@@ -19,16 +17,8 @@ from pydantic import model_validator
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import Json
+from medtasks_ext.prompts.official import words
 from medtasks_ext.prompts.official.folding import FoldedText, PythonSource, constant
-from medtasks_ext.prompts.official.words import (
-    Filling,
-    Held,
-    OfficialTurn,
-    check_slots,
-    origin_of,
-    source_of,
-    strict_sandbox,
-)
 from medtasks_ext.registry.blocks import Official, TextLocation
 from medtasks_ext.rows.row import Row
 from medtasks_ext.strict import Strict
@@ -90,8 +80,8 @@ def without_end_quotes(text: str) -> str:
     return text.rstrip('"').rstrip()
 
 
-class _Filling(Filling):
-    environment: ClassVar = strict_sandbox(
+class _Filling(words.Filling):
+    environment: ClassVar = words.strict_sandbox(
         {"record_date": record_date, "without_end_quotes": without_end_quotes}
     )
     line_ends = False  # whether CR LF is read as LF
@@ -163,16 +153,16 @@ class AdapterWords:
     #: what `official` of a task's file may say
     Block = OfficialAdapter
 
-    def __init__(self, block: OfficialAdapter, held: Mapping[str, Held], where: Path) -> None:
+    def __init__(self, block: OfficialAdapter, held: Mapping[str, words.Held], where: Path) -> None:
         self.block, self.where = block, where
         ((artefact, path),) = held.values()
         slots = frozenset(block.slots)
-        specs = source_of(artefact, path, _SPECS)
+        specs = words.source_of(artefact, path, _SPECS)
         self.adapter: Adapter = read_adapter(specs, block.adapter, slots)
         home = block.wrapper.file if block.wrapper else None
 
         def source(place: TextLocation) -> PythonSource:
-            return source_of(artefact, path, f"{_SCENARIOS}/{place.file or home}")
+            return words.source_of(artefact, path, f"{_SCENARIOS}/{place.file or home}")
 
         self.wrapper = source(block.wrapper).taken(block.wrapper, slots) if block.wrapper else None
         self.pieces = {name: source(place).taken(place, slots) for name, place in block.pieces.items()}
@@ -180,11 +170,13 @@ class AdapterWords:
         self.listed = source(listed).listed(listed, slots) if isinstance(listed, TextLocation) else []
         self.tables: Json = {}
         if block.tables and home:
-            file = source_of(artefact, path, f"{_SCENARIOS}/{home}")
+            file = words.source_of(artefact, path, f"{_SCENARIOS}/{home}")
             self.tables = {name: file.table(name) for name in block.tables}
         wrapper = [self.wrapper] if self.wrapper else []
-        check_slots([self.adapter.instructions, *wrapper, *self.pieces.values(), *self.listed], block, where)
-        self.origin = origin_of(artefact, self.shown())
+        words.check_slots(
+            [self.adapter.instructions, *wrapper, *self.pieces.values(), *self.listed], block, where
+        )
+        self.origin = words.origin_of(artefact, self.shown())
 
     def shown(self) -> str:
         text = self.wrapper.shown() if self.wrapper else f"{{{self.block.input}}}"
@@ -195,7 +187,7 @@ class AdapterWords:
 
     def turn(
         self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
-    ) -> OfficialTurn:
+    ) -> words.OfficialTurn:
         """The row as one text; where it asks for reasoning, it begins as the one that does not."""
         reasoned = self.block.reasoned if reasons else None
         filling = _Filling(self.block.slots, self.where, fields, place, self.pieces, self.tables)
@@ -211,4 +203,4 @@ class AdapterWords:
         prompt = self.adapter.prompt(self.adapter.instructions.filled(filling.slot), text, choices)
         if reasoned:
             prompt = f"{prompt.rpartition(_END)[0]}\n\n{filling.text(reasoned.then)}".replace(_END, "")
-        return OfficialTurn("", prompt, text.replace(_END, ""))
+        return words.OfficialTurn("", prompt, text.replace(_END, ""))

@@ -1,8 +1,4 @@
-"""Medmarks: the code of an environment makes one turn of a row, and names what stands in the system turn.
-
-Each environment is a file of its own in the authors' repository; some of its texts stand in the packages that
-it imports.
-"""
+"""Medmarks: the code of an environment makes one turn of a row, and names what stands in the system turn."""
 
 from __future__ import annotations
 
@@ -14,16 +10,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from medtasks_ext.prompts.official import words
 from medtasks_ext.prompts.official.folding import FoldedText
-from medtasks_ext.prompts.official.words import (
-    Filling,
-    Held,
-    OfficialTurn,
-    check_slots,
-    origin_of,
-    source_of,
-    strict_sandbox,
-)
 from medtasks_ext.registry.blocks import Official, TextLocation
 from medtasks_ext.rows.filters import lettered
 from medtasks_ext.rows.row import Row
@@ -52,8 +40,8 @@ def aged(question: str, place: int) -> str:
     return _AGE.sub(lambda age: f"{int(age[1]) + drawn.uniform(0, _MOST_YEARS):.3f} year-old", question)
 
 
-class _Filling(Filling):
-    environment: ClassVar = strict_sandbox({"aged": aged, "lettered": lettered})
+class _Filling(words.Filling):
+    environment: ClassVar = words.strict_sandbox({"aged": aged, "lettered": lettered})
 
 
 class EnvironmentWords:
@@ -62,27 +50,27 @@ class EnvironmentWords:
     #: what `official` of a task's file may say
     Block = OfficialEnvironment
 
-    def __init__(self, block: OfficialEnvironment, held: Mapping[str, Held], where: Path) -> None:
+    def __init__(self, block: OfficialEnvironment, held: Mapping[str, words.Held], where: Path) -> None:
         self.block, self.where = block, where
         main, slots = next(iter(held)), frozenset(block.slots)
 
         def taken(place: TextLocation) -> FoldedText:
             artefact, path = held[place.artefact or main]
-            return source_of(artefact, path, place.file).taken(place, slots)
+            return words.source_of(artefact, path, place.file).taken(place, slots)
 
         self.user = taken(block.user)
         self.system = taken(block.system) if block.system else None
         self.pieces = {name: taken(place) for name, place in block.pieces.items()}
         self.texts = [*([self.system] if self.system else []), self.user, *self.pieces.values()]
-        check_slots(self.texts, block, where)
-        self.origin = origin_of(held[main].artefact, self.shown())
+        words.check_slots(self.texts, block, where)
+        self.origin = words.origin_of(held[main].artefact, self.shown())
 
     def shown(self) -> str:
         return "\n\n".join(text.shown() for text in self.texts)
 
     def turn(
         self, fields: Row, place: str, own_input: Callable[[], str], *, reasons: bool = False
-    ) -> OfficialTurn:
+    ) -> words.OfficialTurn:
         filling = _Filling(self.block.slots, self.where, fields, place, self.pieces)
         system = self.system.filled(filling.slot) if self.system else ""
-        return OfficialTurn("", self.user.filled(filling.slot), system=system)
+        return words.OfficialTurn("", self.user.filled(filling.slot), system=system)

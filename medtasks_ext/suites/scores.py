@@ -70,11 +70,9 @@ def leaderboard(tasks: Registry, suite: Suite) -> list[Entry]:
 
 
 def t_interval_of_bootstrap_mean(values: Array, level: float = LEVEL) -> Interval:
-    """BRIDGE's official interval, which is no confidence interval of the score; for comparison only.
+    """BRIDGE's official interval: no confidence interval of the score, for comparison only.
 
-    The official code takes the t-interval of the mean of the resampled values: their standard deviation is
-    divided by the square root of their number. It says how well 1,000 resamples determine their own mean,
-    shrinks to nothing with more resamples, and is about sqrt(1000) = 32 times narrower than it should be.
+    It says how well 1,000 resamples determine their own mean: some sqrt(1000) = 32 times too narrow.
     """
     from scipy.special import stdtrit
 

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from medtasks_ext.answers import GoldError, answer_format
-from medtasks_ext.answers.normalise import fold
+from medtasks_ext.answers.text import fold
 from medtasks_ext.registry import registry
 from tests.answers import responses
 from tests.answers.plain_rules import RULES, folded, plainly

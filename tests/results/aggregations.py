@@ -16,7 +16,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import cohen_kappa_score, f1_score
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from medtasks_ext.metrics import common, labels, neutral, permutation, sets
+from medtasks_ext.metrics import choice, common, labels, repeats, sets
 from medtasks_ext.stats import statistic
 
 LEVELS = 5
@@ -150,15 +150,15 @@ KINDS: dict[str, tuple[Callable, Callable[[Sequence[Any]], float]]] = {
     "single_label.f1_micro": (labels.f1_micro, single_label("micro")),
     "multi_label.f1_macro": (labels.f1_macro_of_lists, label_lists("macro")),
     "multi_label.f1_micro": (labels.f1_micro_of_lists, label_lists("micro")),
-    "kappa_linear": (neutral.kappa_linear, kappa("linear")),
-    "kappa_quadratic": (neutral.kappa_quadratic, kappa("quadratic")),
-    "clipped_kappa": (neutral.clipped_kappa, lambda items: max(kappa("quadratic")(items), 0.0)),
-    "accuracy_all3": (permutation.accuracy_all3, accuracy_all3),
-    "single_trial_accuracy": (permutation.single_trial_accuracy, single_trial_accuracy),
-    "position_consistency": (permutation.position_consistency, position_consistency),
+    "kappa_linear": (choice.kappa_linear, kappa("linear")),
+    "kappa_quadratic": (choice.kappa_quadratic, kappa("quadratic")),
+    "clipped_kappa": (choice.clipped_kappa, lambda items: max(kappa("quadratic")(items), 0.0)),
+    "accuracy_all3": (repeats.accuracy_all3, accuracy_all3),
+    "single_trial_accuracy": (repeats.single_trial_accuracy, single_trial_accuracy),
+    "position_consistency": (repeats.position_consistency, position_consistency),
     "attribute_micro_f1": (sets.attribute_micro_f1, attribute_micro_f1),
     "f1_macro_of_classes": (sets.f1_macro_of_classes, f1_macro_of_classes),
-    "position_bias": (permutation.position_bias, position_bias),
+    "position_bias": (repeats.position_bias, position_bias),
 }
 
 

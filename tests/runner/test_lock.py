@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from medtasks_ext.answers import normalise
+from medtasks_ext.answers import text
 from medtasks_ext.metrics import labels
 from medtasks_ext.prompts.load import _build
 from medtasks_ext.registry import Registry, forget, registry
@@ -85,12 +85,12 @@ def test_a_changed_prompt_is_named_with_its_task_and_nothing_is_written(locked, 
 
 
 def test_a_changed_rule_of_reading_is_named_for_every_task_that_it_reads(locked, medtasks, monkeypatch):
-    after_first = normalise._after_first
+    after_first = text._after_first
 
     def after_last(text: str, marker: str) -> str:
         return text.rpartition(marker)[2] if marker == "</think>" else after_first(text, marker)
 
-    monkeypatch.setattr(normalise, "_after_first", after_last)
+    monkeypatch.setattr(text, "_after_first", after_last)
     again()
     outcome = medtasks("dev", "lock", "--check")
     assert outcome.code == 1

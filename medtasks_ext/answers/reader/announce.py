@@ -386,7 +386,6 @@ class _Reading:
         return None
 
     def _is_rest(self, place: int, end: int) -> bool:
-        """Whether nothing follows that says more."""
         while place < end:
             classes, following = self._classes(place)
             is_mark = self._is_soft(place) or self._text(place) in ".。!:"
@@ -439,7 +438,6 @@ class _Reading:
         return self._of(Said(found.values, begin, behind), "the reply opens with it")
 
     def _said(self) -> list[Said]:
-        """All announcements, in their order."""
         said: list[Said] = []
         run: _Run | None = None
         denied = conditional = False
@@ -622,7 +620,7 @@ class _Reading:
 
 
 def part_announced(reply: Reply, words: Words) -> Span:
-    """What follows the last line of a reply that announces an answer, for lists and texts; else the reply.
+    """What follows the last line that announces an answer, for lists and texts; else the reply.
 
     A word for an answer announces with a colon behind it, or as a heading of its own line.
     """

@@ -117,7 +117,6 @@ def items_of(response: str, reply: Reply, words: Words, known: Known | None = No
 
 
 def _rows(value: Any) -> list[list[Any]] | None:
-    """The rows of a list of objects, or of an object without lists in it."""
     if isinstance(value, dict):
         lists = [item for item in value.values() if isinstance(item, list)]
         return _rows([item for each in lists for item in each]) if lists else list(map(list, value.items()))
@@ -197,7 +196,6 @@ def pieces_listed(
 
 
 def _is_long(text: str) -> bool:
-    """Whether a text is long enough for a sentence."""
     return len(text.split(None, _WORDS)) >= _WORDS or (
         len(text) >= _CHARACTERS
         and bool(regex.search(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]", text))
@@ -250,9 +248,9 @@ def says_none(text: str, words: Words, *more: str) -> bool:
 def pieces_of(
     text: str, words: Words, known: Known | None = None, *, closed: bool = False, dashes: bool = True
 ) -> list[str]:
-    """The items of a line: at marks between them, dashes among these, and at a word that joins the last two,
-    but where a text with such a mark or word is known as a whole. `closed`: all that is known is an item, so
-    that parts of the line that are one are joined.
+    """The items of a line, at marks and joining words, but where a text with these is known as a whole.
+
+    `dashes`: these are marks. `closed`: all that is known is an item; parts that are one are joined.
     """
     found: list[str] = []
     waiting = [text]

@@ -90,7 +90,6 @@ _ACCENTED = ("LATIN", "GREEK", "CYRILLIC", "ARABIC", "HEBREW")
 
 @lru_cache(maxsize=8_192)
 def _plain_letter(character: str) -> str:
-    """One character of a text in NFKC and small letters."""
     if character in _SAME:
         return _SAME[character]
     category = unicodedata.category(character)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from pydantic import AliasChoices, Field, TypeAdapter, ValidationError, model_validator
 
-from medtasks_ext.answers.normalise import fold
+from medtasks_ext.answers.text import fold
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.engines import Answer
 from medtasks_ext.errors import MedtasksError
