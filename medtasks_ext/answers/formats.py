@@ -51,8 +51,8 @@ class Lead(NamedTuple):
 
 
 def reading(answer: Any, span: Span | None = None, why: str = "") -> Reading:
-    """A reading of which an answer of None could not be read."""
-    return Reading(answer, answer is not None, span, why)
+    """A reading of which an answer of None could not be read, and has no place."""
+    return Reading(answer, answer is not None, None if answer is None else span, why)
 
 
 class Parsed(TypedDict):

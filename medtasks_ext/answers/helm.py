@@ -95,7 +95,7 @@ class Medec(AnswerFormat):
             correction = text[begin : span[1]].strip(' \t\r\n*_"“”')  # as it stands in the response
             answer = {"flag": 1, "sentence": int(match[1]), "correction": correction}
         why = "the reply says so" if answer else "neither CORRECT nor the number of a sentence"
-        return reading(answer, span if answer else None, why)
+        return reading(answer, span, why)
 
     def invalid_score(self, gold: Any) -> float:
         """1 for notes with an error, since an unreadable reply counts as the report of one."""
@@ -301,7 +301,7 @@ class Sql(AnswerFormat):
         said = reply.text[begin:end].strip(" \t\n*_`#>\"'.;")
         if not reply.unclosed and (said.casefold() in _NOTHING or said.endswith(":")):
             return reading({"empty": True, "sql": ""}, None, "the reply says that there is no answer")
-        return reading(None, None, "no statement was found")
+        return reading(None, why="no statement was found")
 
 
 #: said where the question cannot be answered; a reply may also end with its announcement

@@ -56,7 +56,7 @@ class LabelSet(OfLabels):
         listed = items_of(text, reply_of(text), words_of("en"))
         labels = self._labels("\n".join(listed.items).replace("、", ",").rstrip(" .。"))
         why = "no label was found" if labels is None else "a list"
-        return reading(labels, None if labels is None else listed.span, why)
+        return reading(labels, listed.span, why)
 
     def _labels(self, text: str) -> list[str] | None:
         resolved = {label for piece in set(_SEPARATOR.split(text)) if (label := self._resolved(piece))}
@@ -128,7 +128,7 @@ class DrugList(AnswerFormat):
         parts = (part for item in named for part in _LIST_END.split(_EXPLAINED.sub("", item).strip("*_ ")))
         items = [pieces for part in parts if part for line in _numbered(part) if (pieces := pieces_of(line))]
         why = "a list" if items else "no list was found"
-        return reading(items or None, listed.span if items else None, why)
+        return reading(items or None, listed.span, why)
 
 
 def _after_marker(text: str) -> str:
@@ -229,7 +229,7 @@ class EntityList(AnswerFormat):
         if mentions is None and listed.bullets and not listed.items:  # an empty array
             mentions = []
         why = "no list was found" if mentions is None else "a list"
-        return reading(mentions, None if mentions is None else listed.span, why)
+        return reading(mentions, listed.span, why)
 
     def _mentions(self, text: str) -> list[str] | None:
         heading, _, none = self._patterns
@@ -297,7 +297,7 @@ class CodesInText(AnswerFormat):
         reply = reply_of(text)
         span = part_announced(reply, words_of("en"))
         codes = self._codes(reply.text[slice(*span)])
-        return reading(codes or None, span if codes else None, "codes in the reply")
+        return reading(codes or None, span, "codes in the reply")
 
     @staticmethod
     def _codes(text: str) -> list[str]:

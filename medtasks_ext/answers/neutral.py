@@ -72,8 +72,6 @@ def _alike(names: Iterable[str], called: Sequence[str]) -> str:
 
 
 class _Options(OfNoPaper):
-    """Options of a question."""
-
     several: ClassVar[bool] = False  # whether several may be right
     #: of the options, in their order, as the prompt shows them; by default A, B, C …
     labels: list[str] = Field(default_factory=lambda: list("ABCDEFGHIJ"), min_length=2)
@@ -208,8 +206,6 @@ class OfNames(OfLabels, OfNoPaper):
 
 
 class _OneName(OfNames):
-    """Base of one name."""
-
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
         return self._reader.read(text)
 
@@ -241,8 +237,6 @@ class Ordinal(_OneName):
 
 
 class _Listed(OfNoPaper):
-    """Base of lists."""
-
     #: the word that the prompt asks for where no item is right; gold answers have it, too.
     nothing: str = Field(default="none", min_length=1)
 
@@ -284,7 +278,7 @@ class Labels(_Listed, OfNames):
         named = {name for piece in pieces or () if (name := self._named(piece)) is not None}
         is_empty = listed.array and not pieces
         if pieces is None or not (named or is_empty or any(map(self._is_none, pieces))):
-            return reading(None, None, "no label was found")
+            return reading(None, why="no label was found")
         return reading([label for label in self.labels if label in named], listed.span, "a list")
 
 
@@ -353,9 +347,8 @@ class Prose(OfNoPaper):
         return gold
 
     def _read_shared(self, text: str, document: Mapping[str, Any], *, cot: bool) -> Reading:
-        """The text without a fence; after reasoning, what follows the last line that announces it."""
         reply = reply_of(text)
         begin, end = part_announced(reply, self.known) if cot else (reply.begin, reply.end)
         answer = self._bare(unfenced(text[begin:end]))
         why = "the text" if answer else "the reply is empty"
-        return reading(answer or None, (begin, end) if answer else None, why)
+        return reading(answer or None, (begin, end), why)

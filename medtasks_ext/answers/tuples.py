@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,12 +16,8 @@ from medtasks_ext.answers.reader.announce import part_announced
 from medtasks_ext.answers.reader.items import items_of
 from medtasks_ext.answers.reader.items import values as json_values
 from medtasks_ext.answers.reader.words import Reply, reply_of, tokens_of, words_of
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.privacy import excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from medtasks_ext.jsonfile import Json
 
 #: field -> its value, or its values, sorted
 Record = dict[str, str | list[str]]
@@ -188,8 +185,7 @@ class Tuples(AnswerFormat):
 
     @staticmethod
     def _listed(value: Any) -> list[str]:
-        texts = list(map(_text, value)) if isinstance(value, list) else re.split("[,、]", _text(value))
-        texts = _distinct(texts)
+        texts = _distinct(map(_text, value) if isinstance(value, list) else re.split("[,、]", _text(value)))
         return [] if set(texts) <= _NO_VALUE else texts
 
     @cached_property
@@ -311,7 +307,7 @@ def _text(value: Any) -> str:
     return "" if value is None or isinstance(value, (dict, list)) else normalise(str(value))
 
 
-def _distinct(values: list[str]) -> list[str]:
+def _distinct(values: Iterable[str]) -> list[str]:
     return sorted({value.strip() for value in values} - {""})
 
 

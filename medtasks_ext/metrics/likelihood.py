@@ -53,10 +53,6 @@ def confidences(items: Sequence[Prediction]) -> tuple[Array, Array]:
     return sure, right
 
 
-def _bins(sure: Array) -> Array:
-    return np.asarray(np.clip(np.ceil(sure * BINS).astype(int) - 1, 0, BINS - 1))
-
-
 def risks(sure: Array, right: Array) -> Array:
     """(n,) share of errors among the k surest documents, over all k; those of one confidence count alike."""
     _, places, counts = np.unique(-sure, return_inverse=True, return_counts=True)
@@ -68,7 +64,7 @@ def risks(sure: Array, right: Array) -> Array:
 def _binned(items: Sequence[Prediction]) -> Array:
     """(documents, 2 bins): confidence less rightness in the document's bin, and one document of it."""
     sure, right = confidences(items)
-    places = _bins(sure)
+    places = np.clip(np.ceil(sure * BINS).astype(int) - 1, 0, BINS - 1)
     counts = np.zeros((len(items), 2 * BINS))
     rows = np.arange(len(items))
     counts[rows, places] = sure - right

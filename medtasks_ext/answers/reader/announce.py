@@ -114,7 +114,7 @@ class Reader:
             return UNCLOSED if unclosed else NOTHING
         span = (tokens[said.begin].begin, tokens[max(said.begin, said.end - 1)].end)
         if not said.values:
-            return reading(None, span, said.why)
+            return Reading(None, False, span, said.why)
         return reading(said.values if self.most else said.values[0], span, said.why)
 
 

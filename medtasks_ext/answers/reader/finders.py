@@ -24,8 +24,6 @@ _LEAD = regex.compile(r"\s*\(?(\w+)[.):]\s*")
 
 
 class _Options:
-    """The options of a question, as they are found in tokens."""
-
     def __init__(self, labels: Sequence[str], texts: Sequence[str], several: bool) -> None:
         self._several = several
         self._exact = {narrow(label): place for place, label in enumerate(labels)}

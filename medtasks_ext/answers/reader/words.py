@@ -17,8 +17,8 @@ import yaml
 from medtasks_ext.answers.formats import reading
 from medtasks_ext.answers.reasoning import reasoning_of, turn_end
 
-NOTHING = reading(None, None, "no answer is announced")
-UNCLOSED = reading(None, None, "the reasoning never ends")
+NOTHING = reading(None, why="no answer is announced")
+UNCLOSED = reading(None, why="the reasoning never ends")
 
 
 class Reply(NamedTuple):
