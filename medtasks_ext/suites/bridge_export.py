@@ -13,16 +13,7 @@ from typing import TYPE_CHECKING, Any
 from medtasks_ext.atomic import write_text
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.registry.strategies import asked_strategy, reasons, strategy_title
-from medtasks_ext.results.conditions import (
-    GREEDY,
-    Facts,
-    decoding_words,
-    difference_words,
-    facts,
-    moving,
-    of_the_paper,
-    settings_words,
-)
+from medtasks_ext.results import conditions
 from medtasks_ext.rows.spec import dataset_spec
 from medtasks_ext.runs.conditions import conditions_of
 from medtasks_ext.runs.folder import RunFolder, refuse_changed
@@ -69,15 +60,15 @@ def export_run(
         if entry.state is not TaskState.DONE or dataset is None or dataset.suite.id != suite.id:
             continue
         try:
-            asked = facts(conditions_of(stored, entry.choice.words, run / name))
-            unlike = moving(asked, facts(of_the_paper(dataset, strategy)))
-            added = [difference_words(item) for item in unlike if item.field in _ADDED]
+            asked = conditions.facts(conditions_of(stored, entry.choice.words, run / name))
+            unlike = conditions.moving(asked, conditions.facts(conditions.of_the_paper(dataset, strategy)))
+            added = [conditions.difference_words(item) for item in unlike if item.field in _ADDED]
             official = dataset_spec(dataset).rows.official_name
             mode = _mode(run, name, strategy, stored, asked)
             for what, remedy in _refusals(entry.choice, stored["loaded"], added, official, own=own_words):
                 raise MedtasksError(f"{name} {what}", where=run, remedy=remedy)
             own = "" if stored["loaded"]["instruction"] == "official" else f"not {_IN_SUITES_WORDS}"
-            variant = settings_words(dict(asked["variant"]))
+            variant = conditions.settings_words(dict(asked["variant"]))
             notes = "; ".join(filter(None, (own, variant and f"the model with {variant}")))
             path = out / "result" / str(official) / model / f"{official}-{mode}.result.json"
             rows = [
@@ -120,7 +111,7 @@ def _refusals(
         yield what, "run tasks of the paper: the leaderboard takes no others"
 
 
-def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, conditions: Facts) -> str:
+def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, facts: conditions.Facts) -> str:
     """What the leaderboard calls the way a task was asked: kind of prompt, shots, decoding, seed."""
     config = stored["config"]
     asked = asked_strategy(strategy, int(config.get("num_fewshot") or 0))
@@ -128,8 +119,8 @@ def _mode(run: Path, name: str, strategy: str, stored: TaskRecord, conditions: F
         what = f"{name} was asked {strategy_title(asked)}, which the leaderboard does not take"
         remedy = "run the tasks without --num_fewshot; `…_5shot` is the task with five examples"
         raise MedtasksError(what, where=run, remedy=remedy)
-    decoding = decoding_words(conditions["decoding"] or ())
-    if decoding != GREEDY:
+    decoding = conditions.decoding_words(facts["decoding"] or ())
+    if decoding != conditions.GREEDY:
         what = f"{name} has sampled answers ({decoding}); the leaderboard takes greedy ones"
         raise MedtasksError(what, where=run, remedy="run it without --gen_kwargs")
     return f"{MODES[asked]}-{decoding}-{SEED}"
