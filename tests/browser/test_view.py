@@ -135,8 +135,10 @@ def test_a_row_says_what_was_asked_answered_read_and_scored_and_opens(show):
     browser.wait("!!document.querySelector('.trace')")
     assert texts(browser, ".trace") == [f"[THINK]one {HOSTILE}[/THINK]"]
     go(browser, f"answers/{EVENTS}?doc=t1")
-    marks = on_all(browser, ".answer:first-of-type .text mark.item", "[one.textContent, one.className]")
-    assert ["progressive visual loss", "item missed spurious"] in marks
+    kinds = on_all(
+        browser, ".answer:first-of-type .items", "[one.querySelector('mark').textContent, one.textContent]"
+    )
+    assert [kind for kind, said in kinds if "progressive visual loss" in said] == ["missed", "spurious"]
     assert "another answer" in whole(browser)
     browser.click(".documents .current > .item")
     browser.wait("!document.querySelector('.documents .current')")
