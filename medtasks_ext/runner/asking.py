@@ -196,7 +196,7 @@ class RunAsker(Asker):
             lm.began = time.monotonic()
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
-        """Count an outcome, too, and look whether it says that no other request gets an answer."""
+        """Have an outcome shown, too, and look whether it says that no other request gets an answer."""
         cost = super().keep(request, outcome, settles)
         self.lms[request.task].generated += isinstance(outcome, Answer)
         self._fresh.append((request, outcome))
@@ -285,7 +285,6 @@ class TaskLM(StoredLM):
         self.asked: dict[str, Asked] = {}
         self.job, self.built = Job(), threading.Event()
         self.generated = 0  # answers that came to its own requests
-        self.known = 0  # answers that were there before, or came to another task's
         self.began: float | None = None  # when the first request was taken, in seconds of the process's clock
         layout = asker.settings.layout
         self._template = layout_template(layout) if layout else asker.model.apply_chat_template
@@ -337,22 +336,16 @@ class TaskLM(StoredLM):
 
     def hand_over(self, instances: list[Instance]) -> None:
         """Have a document asked about."""
-        asker, asked = self.asker, self.builder.request(instances)
-        if asked.document in self.asked:
+        asker = self.asker
+        requests = [self.builder.request(instances, draw) for draw in range(self.task.repeats)]
+        if (document := requests[0].document) in self.asked:
             return
         if self.turns:
-            self.turns.wait(self.name, self._place[asked.document])
-        again = (self.builder.request(instances, draw) for draw in range(1, self.task.repeats))
-        requests = [asked, *again]
+            self.turns.wait(self.name, self._place[document])
         self.asked |= {one.document: Asked(one.key, one.cut) for one in requests}
-        self._known(sum(one.key in asker.answers for one in requests))
+        if known := sum(one.key in asker.answers for one in requests):
+            asker.watcher.stored(self.name, known)
         asker.add(self.job, requests, waits=True)
-
-    def _known(self, n: int) -> None:
-        """Show that so many more requests were answered before, or for another task meanwhile."""
-        if n > 0:
-            self.known += n
-            self.asker.watcher.stored(self.name, n)
 
     def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
         """The answers to requests of lm-eval's; what was not handed over yet is asked now."""
@@ -383,8 +376,6 @@ class TaskLM(StoredLM):
                 out = "" if item.key in answers else engine.file
                 if stands and (not noted or (out and out != answers.out.get(item.key))):
                     answers.put(item.key, Question(item.cut, out), self.name, document)
-            answered = sum(item.key in answers for item in self.asked.values())
-            self._known(answered - self.known - self.generated)
 
     def settle(self) -> None:
         """Wait for what was built."""
