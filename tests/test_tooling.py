@@ -51,8 +51,7 @@ CONNECTIONS = {
     "medtasks_ext/engines/http.py": "prompts: the policy before each; redirects are never followed",
     "medtasks_ext/rows/transfer.py": "downloads: no text leaves; where a stranger names it, the web alone",
     "medtasks_ext/rows/remote.py": "downloads from the hub: no text leaves",
-    "medtasks_ext/runner/plan.py": "a model's configuration from the hub: no text leaves",
-    "medtasks_ext/cli/arguments.py": "whether a server is there: no text leaves",
+    "medtasks_ext/cli/arguments.py": "a model's configuration, and whether a server is there: no text leaves",
     "medtasks_ext/report/card/__init__.py": "the card of a model, as a pull request on the hub"
     " that its author asks for: no text of rows",
 }

@@ -13,7 +13,7 @@ from medtasks_ext.cli.report import print_run
 from medtasks_ext.cli.tables import console
 from medtasks_ext.cli.words import counted, say, say_next
 from medtasks_ext.data.fetch import PUNKT_REMEDY, needs_punkt
-from medtasks_ext.errors import some
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.prompts.documents import row_counts_words
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import SUFFIX
@@ -21,13 +21,11 @@ from medtasks_ext.run.store import closed_text_in
 from medtasks_ext.runs.conditions import served_note
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
-from medtasks_ext.runs.records import note_of_traces
+from medtasks_ext.runs.records import TaskRecord, note_of_traces
 from medtasks_ext.runs.settings import dropped_secrets, is_secret
 
 if TYPE_CHECKING:
-    from medtasks_ext.errors import MedtasksError
     from medtasks_ext.runner.run import Run
-    from medtasks_ext.runs.records import TaskRecord
 
 #: Tasks that are named one by one.
 _NAMED = 5

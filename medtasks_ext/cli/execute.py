@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -21,9 +20,14 @@ from medtasks_ext.cli.arguments import (
     without_data,
 )
 from medtasks_ext.cli.end import waits_for_judges
+from medtasks_ext.cli.progress import LIMIT_REACHED, Progress, money_words
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import Egress
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.harness import EvaluatorConfig, Task
+from medtasks_ext.models import Baseline
+from medtasks_ext.prompts.fit import tokenizer_of
+from medtasks_ext.prompts.official.words import own_words_notes
 from medtasks_ext.registry.metadata import FEW, restrictions
 from medtasks_ext.registry.strategies import LIKELIHOOD
 from medtasks_ext.results.prices import price_of
@@ -36,15 +40,15 @@ from medtasks_ext.run.charge import (
     check_under_limit,
     paid,
 )
+from medtasks_ext.runner.asking import RunAsker
+from medtasks_ext.runner.batch import BatchFiles, check_out
+from medtasks_ext.runner.drawing import Design
+from medtasks_ext.runner.evaluate import Reader, Settings, chooses, takes_system_turn, text_of
+from medtasks_ext.runner.preflight import check_budget, check_chat_template, preflight
+from medtasks_ext.runner.run import Run, build_tasks, loaded_record
+from medtasks_ext.runner.tally import Alarms, Tally
 from medtasks_ext.runs.conditions import accounted_rows
 from medtasks_ext.runs.manifest import Choice, TaskEntry, TaskState, described
-
-if TYPE_CHECKING:
-    from medtasks_ext.harness import EvaluatorConfig, Task
-    from medtasks_ext.runner.batch import BatchFiles
-    from medtasks_ext.runner.drawing import Design
-    from medtasks_ext.runner.evaluate import Settings
-    from medtasks_ext.runner.run import Run
 
 _NO_SYSTEM_TURN = "the chat template refuses or drops a system turn: instructions go into the first user turn"
 #: Option -> those that do not go with it.
@@ -71,8 +75,6 @@ class RunCall:
     """
 
     def __init__(self, own: argparse.Namespace, config: EvaluatorConfig) -> None:
-        from medtasks_ext.runner.run import build_tasks
-
         self.own, self.config, self.egress = own, config, Egress.of(own.allow_host)
         self.files = self._checked()
         self.price = price_of(config.metadata, "--config")
@@ -116,8 +118,6 @@ class RunCall:
             raise MedtasksError(what, where="--error", remedy=remedy)
         if not (own.to_batch or own.from_batch):
             return None
-        from medtasks_ext.runner.batch import BatchFiles
-
         files = BatchFiles(config.model, own.to_batch, own.from_batch)
         if model_name(config) == config.model:
             what = "no model is named, and every request names it"
@@ -138,8 +138,6 @@ class RunCall:
 
     def _drawn(self) -> Design:
         """What is drawn first; tasks that are not drawn of leave."""
-        from medtasks_ext.runner.drawing import Design
-
         design = Design(self.registry, self.names, self.tasks, self.own.error)
         scores, first = some([score.words for score in design.scores]), sum(design.asked.values())
         say(
@@ -157,8 +155,6 @@ class RunCall:
 
     def open(self, run: Run) -> None:
         """Keep the tasks that are not done; what stands in the folder already is said."""
-        from medtasks_ext.runner.batch import check_out
-
         self.run, config = run, self.config
         run.open(config.model, config.model_args, self.settings, self.names, self._leaves)
         if run.settings.system_role != self.settings.system_role:  # found out when the run began
@@ -183,15 +179,11 @@ class RunCall:
             check_out(run.answers.out)
 
     def _rebuild(self, settings: Settings) -> None:
-        from medtasks_ext.runner.run import build_tasks
-
         self.settings = settings
         self.tasks, _ = build_tasks(self.registry, self.tasks, settings)
 
     def _say_there(self) -> None:
-        from medtasks_ext.runner.evaluate import same_documents
-
-        run, wanted, there, other = self.run, 0, 0, 0
+        run, wanted, there = self.run, 0, 0
         for name, task in self.tasks.items():
             if run.is_done(name) and (n := run.n_lost(task)):
                 line = f"answers.jsonl holds no more {counted(n, 'answer')} with which {name} was finished"
@@ -201,14 +193,6 @@ class RunCall:
             asked = {each for place in places for each in task.names_of(place)}
             wanted += len(asked)
             there += len(asked & run.answers.answered(name).keys())
-            other += run.is_done(name) and not same_documents(
-                task, run.state(name).choice, self.choices[name]
-            )
-        if other:
-            say(
-                f"{other} of {len(self.tasks)} tasks stand over other documents: scored anew over those of "
-                "this call, and no answer is asked for again"
-            )
         if there:
             say(f"{there:,} of {wanted:,} requests have an answer already")
 
@@ -227,10 +211,6 @@ class RunCall:
 
     def execute(self) -> MedtasksError | None:
         """Load the model and ask it; returns what ended the run before its time."""
-        from medtasks_ext.models import Baseline
-        from medtasks_ext.runner.evaluate import text_of
-        from medtasks_ext.runner.preflight import check_budget
-
         run, own, config = self.run, self.own, self.config
         self._check_interface()
         if not is_server(config.model):  # before a model is loaded, which takes minutes
@@ -262,8 +242,6 @@ class RunCall:
             self.engine.close()
 
     def _check_interface(self) -> None:
-        from medtasks_ext.runner.evaluate import chooses
-
         model = self.config.model
         if "chat" not in model:
             return
@@ -285,10 +263,6 @@ class RunCall:
         Which documents are asked is noted here, too, and not before: up to here a call may end at the model,
         and tasks that stand over other documents keep their results then.
         """
-        from medtasks_ext.prompts.fit import tokenizer_of
-        from medtasks_ext.runner.evaluate import takes_system_turn
-        from medtasks_ext.runner.preflight import check_budget, check_chat_template
-
         run, lm = self.run, self.lm
         context = getattr(lm, "max_length", None)
         run.manifest.context = context if isinstance(context, int) else None
@@ -307,8 +281,6 @@ class RunCall:
         run.save()
 
     def _preflight(self, places: dict[str, Sequence[int]]) -> None:
-        from medtasks_ext.runner.preflight import preflight
-
         say("preflight: asking one question …")
         run, how = self.run, (self.settings, self.charge, self.budget)
         summary, warnings = preflight(run, self.lm, self.engine, self.tasks, places, *how)
@@ -343,11 +315,6 @@ class RunCall:
 
     def _ask(self, tasks: dict[str, Task]) -> MedtasksError | None:
         """Ask the tasks, and show it. Between rounds the engine stays open."""
-        from medtasks_ext.cli.progress import LIMIT_REACHED, Progress, money_words
-        from medtasks_ext.runner.asking import RunAsker
-        from medtasks_ext.runner.evaluate import Reader, chooses
-        from medtasks_ext.runner.tally import Alarms, Tally
-
         run, last = self.run, self.design is None
         asked = {name: len(run.places(task)) * task.repeats for name, task in tasks.items()}
         readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
@@ -385,9 +352,6 @@ class RunCall:
 
     def rows_words(self) -> Iterator[str]:
         """What the rows that are asked lack: gold, other rows, official prompts, leave to use them."""
-        from medtasks_ext.prompts.official.words import own_words_notes
-        from medtasks_ext.runner.run import loaded_record
-
         records = {name: loaded_record(task) for name, task in self.tasks.items()}
         of = {name: self.registry.known(name) for name in records}
         real = [name for name, record in records.items() if record["origin"] != "sample"]

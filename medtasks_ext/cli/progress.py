@@ -6,19 +6,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from medtasks_ext.cli.words import counted, duration, say, unsure_words
-from medtasks_ext.runner.tally import NOW_SECONDS, Tally
+from medtasks_ext.engines import Outcome, Request
+from medtasks_ext.runner.tally import NOW_SECONDS, Alarms, Tally
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
-
-if TYPE_CHECKING:
-    from medtasks_ext.engines import Outcome, Request
-    from medtasks_ext.runner.tally import Alarms
 
 #: What is said where `--max-cost` ended a call.
 LIMIT_REACHED = "✗ --max-cost is reached; a higher one continues"

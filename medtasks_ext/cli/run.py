@@ -14,7 +14,6 @@ from typer import Argument, Option
 
 from medtasks_ext.cli.arguments import check_one_process, lm_eval_config, output_folder, quiet
 from medtasks_ext.cli.end import print_scores, say_end
-from medtasks_ext.cli.execute import RunCall
 from medtasks_ext.cli.words import say, say_next
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.process import collector_paused, collector_sparing
@@ -84,6 +83,7 @@ def run_command(arguments: list[str]) -> int:
     own, config = _parse(arguments)
     check_one_process()
 
+    from medtasks_ext.cli.execute import RunCall
     from medtasks_ext.run.store import working_in
     from medtasks_ext.runner.evaluate import text_of
     from medtasks_ext.runner.run import Run

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from medtasks_ext.atomic import atomic_file, check_regular
 from medtasks_ext.engines import WAIT_SECONDS, Answer, Done, Engine, Fault, FaultKind, Feed, Outcome, Request
@@ -25,10 +25,7 @@ from medtasks_ext.engines.replies import (
 )
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import JsonError, parse_json
-
-if TYPE_CHECKING:
-    from medtasks_ext.harness import TemplateAPI
-    from medtasks_ext.run.store import Answers
+from medtasks_ext.run.store import Answers
 
 #: Requests and bytes of a file at most, as OpenAI's batch interface takes them.
 MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000
@@ -53,7 +50,7 @@ class BatchFiles(Engine):
         self.file = str(path.resolve()) if path else ""
         self._results, self.others = _results(results, self._read, self._faults)
 
-    def of(self, lm: TemplateAPI) -> BatchFiles:
+    def of(self, lm: Any) -> BatchFiles:
         """The same, for requests of a model."""
         self._lm = lm
         return self

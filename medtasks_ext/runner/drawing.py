@@ -7,24 +7,21 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError, some
+from medtasks_ext.harness import Task
 from medtasks_ext.prompts.documents import document_key
+from medtasks_ext.registry import Registry
 from medtasks_ext.results.document_scores import score_statistic
 from medtasks_ext.results.rollup import Members, nearness
 from medtasks_ext.runner.run import loaded_record
 from medtasks_ext.runs.manifest import Choice, Drawn
+from medtasks_ext.runs.records import TaskRecord
 from medtasks_ext.stats.sampling import ENOUGH, LEAST, Population
-from medtasks_ext.stats.statistic import unit_of
-
-if TYPE_CHECKING:
-    from medtasks_ext.harness import Task
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.runs.records import TaskRecord
-    from medtasks_ext.stats.statistic import Statistic
+from medtasks_ext.stats.statistic import Statistic, unit_of
 
 #: Documents that a label needs so that macro F1 is estimated: with fewer its bias is a matter of points.
 _PER_LABEL = 15

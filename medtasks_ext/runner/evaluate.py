@@ -16,13 +16,12 @@ from medtasks_ext.registry import AnswerBudget, Dataset, Registry
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.run.asker import request_of
 from medtasks_ext.runs.manifest import Choice
-from medtasks_ext.runs.records import metrics_in
+from medtasks_ext.runs.records import Sample, metrics_in
 from medtasks_ext.strict import Config
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.harness import LM, Instance, Task
-    from medtasks_ext.runs.records import Sample
 
 #: Answers of which the official reading takes one token, however long the response is.
 _CUT_BACK = "exact_letter"

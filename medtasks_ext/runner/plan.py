@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from medtasks_ext.errors import MedtasksError
+from medtasks_ext.harness import Task
+from medtasks_ext.registry import Registry
 from medtasks_ext.registry.strategies import by_likelihood
 from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.runner.evaluate import ChatTemplate, Settings, build_task, rendered_prompt
 from medtasks_ext.runner.preview import Counter, counter_of
 from medtasks_ext.version import install_words
-
-if TYPE_CHECKING:
-    from medtasks_ext.harness import Task
-    from medtasks_ext.registry import Registry
 
 #: Of UTF-8, where no tokenizer is at hand.
 BYTES_PER_TOKEN = 4

@@ -24,8 +24,9 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import write_json
 from medtasks_ext.metrics.repeats import PASS_AT_1, PASS_AT_N, add_pass_at
 from medtasks_ext.privacy import what_happened
-from medtasks_ext.prompts.documents import document_key, shown, without_places
+from medtasks_ext.prompts.documents import Document, LoadedRecord, document_key, shown, without_places
 from medtasks_ext.prompts.fit import INPUT, SHOTS
+from medtasks_ext.registry import Registry
 from medtasks_ext.registry.strategies import asked_strategy, by_likelihood, reasons
 from medtasks_ext.registry.suites import function
 from medtasks_ext.results.document_scores import (
@@ -37,7 +38,7 @@ from medtasks_ext.results.document_scores import (
 )
 from medtasks_ext.results.rollup import asked_rows, drawn_results, finished_tasks
 from medtasks_ext.run.asker import Chat
-from medtasks_ext.run.store import Asked, closed_text_in
+from medtasks_ext.run.store import Answers, Asked, closed_text_in
 from medtasks_ext.runner.evaluate import (
     Settings,
     TaskResult,
@@ -48,14 +49,11 @@ from medtasks_ext.runner.evaluate import (
 )
 from medtasks_ext.runs.conditions import Conditions, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
-from medtasks_ext.runs.manifest import (
-    Manifest,
-    Session,
-    TaskEntry,
-    TaskState,
-    identity_of,
-)
+from medtasks_ext.runs.manifest import Choice, Manifest, Session, TaskEntry, TaskState, identity_of
 from medtasks_ext.runs.records import (
+    EstimateRecord,
+    Sample,
+    TaskRecord,
     groups_of,
     iter_samples,
     request_of,
@@ -64,16 +62,11 @@ from medtasks_ext.runs.records import (
 )
 from medtasks_ext.runs.settings import dropped_secrets, without_login
 from medtasks_ext.stats.bootstrap import interval_record, task_intervals
+from medtasks_ext.stats.statistic import Array
 from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Task
-    from medtasks_ext.prompts.documents import Document, LoadedRecord
-    from medtasks_ext.registry import Registry
-    from medtasks_ext.run.store import Answers
-    from medtasks_ext.runs.manifest import Choice
-    from medtasks_ext.runs.records import EstimateRecord, Sample, TaskRecord
-    from medtasks_ext.stats.statistic import Array
 
 #: On which answers and scores depend.
 _PACKAGES = ("lm-eval", "datasets", "transformers", "torch", "vllm", "sacrebleu", "nltk", "rouge-score")

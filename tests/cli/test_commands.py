@@ -38,7 +38,7 @@ def test_ls_names_files_that_cannot_be_read(medtasks, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "place", "goes_on"),
     [
-        (("run", "bridge_mie", "--model", "oracle"), "run.RunCall", True),
+        (("run", "bridge_mie", "--model", "oracle"), "execute.RunCall", True),
         (("data", "fetch", "bridge_mie"), "data.chosen", True),
         (("report", "run"), "report.gather", False),
     ],
