@@ -66,7 +66,7 @@ _huge = _changed(**{"n-samples": {OPEN: {"effective": 10**30}}})
         pytest.param(_linked("/etc"), "changed since the run ended", id="link"),
         pytest.param(_claims_too_much, "", id="header"),
         pytest.param(_changed(configs=None), "is not a results file of lm-eval", id="no configurations"),
-        pytest.param(_huge, "is said to have", id="huge number"),
+        pytest.param(_huge, "is no result of a task", id="huge number"),
     ],
 )
 def test_a_hostile_run_folder_is_one_message_of_every_command(medtasks, tmp_path, change, message):
