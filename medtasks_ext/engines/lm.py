@@ -91,10 +91,7 @@ class LmEngine(Engine):
     window = GROUP
 
     def __init__(
-        self,
-        model: LM,
-        say: Callable[[str], None] = lambda line: None,
-        egress: Egress | None = None,
+        self, model: LM, say: Callable[[str], None] = lambda line: None, egress: Egress | None = None
     ) -> None:
         self._model: Any = model
         self._say = say

@@ -283,10 +283,7 @@ class Asker:
         """
         # an error out of a signal's handler may strike where Python swallows it: in a destructor, say
         stopped = threading.Event()
-        with (
-            signals_call(stopped.set),
-            tqdm(total=job.left, desc="requests", disable=quiet) as bar,
-        ):
+        with signals_call(stopped.set), tqdm(total=job.left, desc="requests", disable=quiet) as bar:
             while not (job.over.wait(LOOK) or stopped.is_set()):
                 self.answers.check()
                 bar.update(bar.total - job.left - bar.n)

@@ -241,10 +241,11 @@ class Answers:
         if note in self._noted or not text.dataset:
             return
         with self._noting:
-            sent = Sent(place.host, text.dataset, text.is_open, place.way.value)
-            self.put(key_of(place.host, note), sent, "", "")
-            self.flush()
-            self._noted.add(note)
+            if note not in self._noted:
+                sent = Sent(place.host, text.dataset, text.is_open, place.way.value)
+                self.put(key_of(place.host, note), sent, "", "")
+                self.flush()
+                self._noted.add(note)
 
     def flush(self, *, sync: bool = True) -> None:
         """Bring everything to the disk; `sync`: so that it survives a power cut, too."""
