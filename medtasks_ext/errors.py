@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+#: how lm-eval is called from a shell
+_COMMANDS, _MODULE = ("lm_eval", "lm-eval"), "lm_eval/__main__.py"
 
 
 class MedtasksError(Exception):
@@ -41,3 +47,18 @@ class RowError(MedtasksError):
     ) -> None:
         self.row, self.column, self.cause = row, column, cause
         super().__init__(what, where=where, remedy=remedy)
+
+
+def without_frames() -> None:
+    """In the command `lm_eval`, an error of ours is said without the frames of lm-eval."""
+    if Path(sys.argv[0]).name not in _COMMANDS and not sys.argv[0].endswith(_MODULE):
+        return
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, frames: TracebackType | None) -> None:
+        if isinstance(error, MedtasksError):
+            print(f"medtasks: {error}", file=sys.stderr)
+        else:
+            before(kind, error, frames)
+
+    sys.excepthook = hook

@@ -21,7 +21,7 @@ from medtasks_ext.answers import answer_format
 from medtasks_ext.answers.filter import ParseAnswer
 from medtasks_ext.answers.formats import AnswerFormat, Lead
 from medtasks_ext.egress import check_server
-from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.errors import MedtasksError, near, without_frames
 from medtasks_ext.harness import LM, ConfigurableTask, Instance, TaskConfig
 from medtasks_ext.metrics import likelihood
 from medtasks_ext.metrics.repeats import AGREEMENT, over_repeats
@@ -42,6 +42,7 @@ from medtasks_ext.stats.statistic import mean
 from medtasks_ext.stats.statistic import over_repeats as aggregation_over_repeats
 from medtasks_ext.strict import Config
 
+without_frames()
 _log = logging.getLogger(__name__)
 #: Keys that lm-eval does not know.
 OWN_KEYS = ("dataset", "strategy", *BLOCKS, *TaskFacts.model_fields, "about")
