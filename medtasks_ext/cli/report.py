@@ -28,7 +28,7 @@ from medtasks_ext.cli.tables import (
     spread,
     texts,
 )
-from medtasks_ext.cli.words import counted, p_words, say, say_next, unsure_words
+from medtasks_ext.cli.words import counted, p_words, say, say_next
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.metrics.repeats import AGREEMENT, PASS_AT_1, PASS_AT_N
 from medtasks_ext.process import collector_paused
@@ -509,9 +509,3 @@ def _costs(report: Report) -> Iterator[str]:
         if row["counted"]:
             paid = "" if row["usd"] is None else f"{row['usd']:,.2f} USD: "
             yield f"{row['entry']}: {paid}{row['price']}"
-        if jury := row["jury"]:
-            judged = counted(jury["replies"] - jury["unpriced"], "judgement")
-            words = "cost not known" if jury["usd"] is None else f"{jury['usd']:,.2f} USD for {judged}"
-            words += f", without {jury['unpriced']:,} by judges without a price" if jury["unpriced"] else ""
-            words += f", tokens of {jury['estimated']:,} not counted" if jury["estimated"] else ""
-            yield f"{row['entry']}, jury: {words}{unsure_words(jury['unsure'])}"

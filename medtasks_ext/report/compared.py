@@ -41,10 +41,10 @@ def compared(
     """Of each suite and strategy the entries with scores of tasks that were asked alike.
 
     `entries` of one: their places in the report, first those that are tested, published ones last; `tasks`:
-    how many all of them share; `left_out`: places of entries without which more can be compared; `unlike`:
-    datasets that entries were asked otherwise; `wins`: the share of the tasks that the row wins against the
-    column, ties half. Of two or more with scores on each resample (`draws`, by `id` of an experiment) also
-    matrices of `difference`, its ends and p-values, and ranks with their ends.
+    how many all of them share; `left_out`: places of entries without which more can be compared; `wins`: the
+    share of the tasks that the row wins against the column, ties half. Of two or more with scores on each
+    resample (`draws`, by `id` of an experiment) also matrices of `difference`, its ends and p-values, and
+    ranks with their ends.
     """
     scored: dict[tuple[str, str, bool], dict[int, dict[str, Experiment]]] = {}
     for place, entry in enumerate(entries):
@@ -124,9 +124,6 @@ def _compared(
         "tasks": len(datasets),
         "wins": win_shares(by_task),
         "left_out": [place for place in own if place not in chosen],
-        "unlike": [
-            name for name in of_suite if name not in alike and all(name in own[place] for place in chosen)
-        ],
         "p": np.empty((0, 0)),
     }
     if len(tested) > 1:
@@ -195,6 +192,8 @@ def _asked(entry: Entry, item: Experiment, ways: list[Facts]) -> Hashable:
 
 
 _NAMED = 3  # tasks that a sentence names
+_PART = "no scores of whole test sets"
+_MISSING = f"{_PART}, so there is no rank, and they are not on a card"
 
 
 def differences(entries: Sequence[Entry], comparisons: Sequence[Json]) -> list[str]:
@@ -217,36 +216,33 @@ def differences(entries: Sequence[Entry], comparisons: Sequence[Json]) -> list[s
 
 def _of_tasks(entry: Entry) -> Iterator[str]:
     """What keeps scores of an entry from being final, or from standing beside others."""
-    of: dict[str, dict[str, Experiment]] = {}
+    of: dict[str, list[Experiment]] = {}
     for item in entry.experiments.values():
-        documents = item.words.get("documents", "all")
-        if documents.startswith(DRAWN):
-            of.setdefault(f"an estimate, {documents}: compared only by its interval, and in no rank", {})
-        elif item.limited:
-            asked = f"only {documents} of {{tasks}} were asked: no scores of whole test sets"
-            of.setdefault(asked, {})[item.task] = item
-        elif item.score is not None and item.rows < (item.rows_of_suite or 0):
-            of.setdefault(
-                "rows are missing here of {tasks} ({first}): no scores of whole test sets, so there is no "
-                "rank, and they are not on a card",
-                {},
-            )[item.task] = item
-        if item.covered < 1 and item.score is not None:
-            low, high = item.bounds or (item.score, item.score)
-            waiting = (
+        documents, scored = item.words.get("documents", "all"), item.score is not None
+        drawn = documents.startswith(DRAWN)
+        less = scored and not item.limited and item.rows < (item.rows_of_suite or 0)
+        ends = "{:.3f} and {:.3f}".format(*(item.bounds or (item.score or 0.0, item.score or 0.0)))
+        for holds, words in (
+            (drawn, f"an estimate, {documents}: compared only by its interval, and in no rank"),
+            (item.limited and not drawn, f"only {documents} of {{tasks}} were asked: {_PART}"),
+            (less, f"rows are missing here of {{tasks}} ({{first}}): {_MISSING}"),
+            (
+                scored and item.covered < 1,
                 f"{1 - item.covered:.0%} of the answers to {{tasks}} wait for a judge, so the score is not "
-            )
-            waiting += f"final: between {low:.3f} and {high:.3f} when all are judged"
-            of.setdefault(waiting, {})[item.task] = item
-        if item.conditions.source == "rebuilt":
-            of.setdefault("rows rebuilt from the source, not the suite's own: {tasks}", {})[item.task] = item
-        if item.cut.get("shots_dropped", 0) > 0:
-            fewer = "prompts that carry fewer examples, to fit the context: {tasks}"
-            of.setdefault(fewer, {})[item.task] = item
+                f"final: between {ends} when all are judged",
+            ),
+            (
+                item.conditions.source == "rebuilt",
+                "rows rebuilt from the source, not the suite's own: {tasks}",
+            ),
+            (item.cut.get("shots_dropped"), "prompts that carry fewer examples, to fit the context: {tasks}"),
+        ):
+            if holds:
+                of.setdefault(words, []).append(item)
     for words, items in of.items():
-        first = next((f"{name}: {item.in_part}" for name, item in items.items()), "")
         every = len(items) == len(entry.experiments) > 1
-        yield words.format(tasks="each task" if every else _some([*items]), first=first)
+        tasks = "each task" if every else _some([item.task for item in items])
+        yield words.format(tasks=tasks, first=f"{items[0].task}: {items[0].in_part}")
 
 
 def _between(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
@@ -272,12 +268,9 @@ def _between(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:
 
 def _of_comparisons(entries: Sequence[Entry], comparisons: Sequence[Json]) -> Iterator[tuple[str, str]]:
     for item in comparisons:
-        title = _title(item["suite"], item["strategy"])
-        if item["left_out"]:
-            names = ", ".join(entries[place].label for place in item["left_out"])
-            yield (title, f"not compared, since they share too few tasks asked alike with others: {names}")
-        if item["unlike"]:
-            yield (title, f"{_some(item['unlike'])} left out of comparisons: other conditions")
+        if names := ", ".join(entries[place].label for place in item["left_out"]):
+            what = f"not compared, since they share too few tasks asked alike with others: {names}"
+            yield (_title(item["suite"], item["strategy"]), what)
 
 
 def _published(entries: Sequence[Entry]) -> Iterator[tuple[str, str]]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import compress, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json, read_json
+from medtasks_ext.jsonfile import Json
 from medtasks_ext.registry import Registry, suites
 from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
@@ -22,12 +21,11 @@ from medtasks_ext.report.groups import group_scores, groups_of, rank
 from medtasks_ext.report.standing import ranks_of, standings
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, is_open
 from medtasks_ext.results.frames import table_of
-from medtasks_ext.results.labels import label_scores, read_labels
+from medtasks_ext.results.labels import Labels, label_scores, read_labels
 from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import ResultParts, asked_frame, result_parts
-from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
@@ -39,23 +37,42 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array
 
 
-@dataclass(frozen=True)
 class Report:
-    tasks: Registry  # the registry
-    strategies: tuple[str, ...]  # that were asked for
-    entries: list[Entry]  # those that were read, then published ones
-    draws: dict[int, Array]  # `id` of an experiment -> its score on each resample, (resamples,)
-    comparisons: list[Json]  # of entries on a suite with one strategy (`compared`)
-    differences: list[str]  # what to know before two figures are compared, a sentence each
-    faults: list[Fault]  # what was left out, or must be known
-    group_rows: list[Json]  # a row per entry, strategy and group (`group_scores`)
-    # the frames, whose columns `medtasks_ext.results.frames` has
-    asked: pa.Table  # a row per name that a run was asked, and entry
-    standings: pa.Table  # a row per entry, suite and strategy: where it stands among published models
-    pairs: pa.Table  # a row per suite, strategy and two entries with scores of documents
-    labels: pa.Table  # a row per entry, suite, strategy and label of documents
-    costs: pa.Table  # a row per entry
-    gaps: pa.Table  # a row per task without a score, of entries that were read
+    """What was read, published models beside it, and what is worked out of them.
+
+    Attributes:
+        entries: those that were read, then published ones.
+        draws: `id` of an experiment -> its score on each resample, (resamples,).
+        comparisons: of entries on a suite with one strategy (`compared`).
+        group_rows: a row per entry, strategy and group (`group_scores`).
+        differences: what to know before two figures are compared, a sentence each.
+        faults: what was left out, or must be known.
+        asked, standings, pairs, labels, costs, gaps: frames of `medtasks_ext.results.frames`.
+    """
+
+    def __init__(
+        self,
+        tasks: Registry,
+        strategies: Sequence[str],
+        entries: list[Entry],
+        labels: Sequence[Labels],
+        faults: list[Fault],
+    ) -> None:
+        self.tasks, self.strategies, self.entries = tasks, tuple(strategies), entries
+        self.draws = _draws(entries, faults)
+        with single_threaded():  # small products: threads would only wait for each other
+            self.comparisons = compared(entries, self.draws, tasks, strategies)
+            self.group_rows = _groups(entries, tasks, strategies)
+            self.standings = standings(entries, tasks, strategies)
+            rank(self.group_rows)
+            ranks_of(self.group_rows, self.standings)
+            self.labels, more = label_scores(self.own, labels, tasks)
+        self.faults = [*faults, *more]
+        self.asked = asked_frame(entries, tasks)
+        self.pairs = pair_frame(self.comparisons, entries)
+        self.costs = cost_frame(entries)
+        self.gaps = gap_frame(self.own, tasks, strategies)
+        self.differences = differences(entries, self.comparisons)
 
     @cached_property
     def results(self) -> ResultParts:
@@ -113,30 +130,7 @@ def gather(
             remedy="; ".join(str(item).splitlines()[0] for item in faults[:3]) or "finish the run first",
         )
     entries = [*own, *_of_strategies(_published(own, tasks, published), strategies)]
-    draws = _draws(entries, faults)
-    with single_threaded():  # small products: threads would only wait for each other
-        comparisons = compared(entries, draws, tasks, strategies)
-        groups, places = _groups(entries, tasks, strategies), standings(entries, tasks, strategies)
-        rank(groups)
-        ranks_of(groups, places)
-        by_label, more = label_scores(own, labels, tasks)
-    faults += more
-    return Report(
-        tasks=tasks,
-        strategies=tuple(strategies),
-        entries=entries,
-        draws=draws,
-        group_rows=groups,
-        asked=asked_frame(entries, tasks),
-        standings=places,
-        comparisons=comparisons,
-        pairs=pair_frame(comparisons, entries),
-        costs=cost_frame(entries),
-        gaps=gap_frame(own, tasks, strategies),
-        differences=differences(entries, comparisons),
-        faults=faults,
-        labels=by_label,
-    )
+    return Report(tasks, strategies, entries, labels, faults)
 
 
 def parted(entries: Sequence[Entry]) -> list[Entry]:
@@ -161,31 +155,20 @@ def _of_strategies(entries: Sequence[Entry], strategies: Sequence[str]) -> list[
 
 
 def _published(own: Sequence[Entry], tasks: Registry, wanted: str | None) -> list[Entry]:
-    suites: set[str] = {
-        item.dataset.suite.id
-        for entry in own
-        if not entry.sample
-        for item in entry.experiments.values()
-        if item.score is not None
-    }
     known = [name for name, suite in tasks.suites.items() if suite.published]
-    if wanted not in (None, "all", "none", *known):
-        raise MedtasksError(
-            f"no published scores are known of {wanted!r}",
-            where="--published",
-            remedy=f"use {', '.join(known)}, all or none",
-        )
-    if wanted not in (None, "none") and own and all(entry.sample for entry in own):
-        raise MedtasksError(
-            "synthetic sample rows cannot stand beside published scores",
-            where="--published",
-            remedy="run the tasks on their own data",
-        )
-    named: dict[str | None, set[str]] = {None: suites, "none": set(), "all": {*known}}
-    chosen = named[wanted] if wanted in named else {str(wanted)}
-    if not chosen:
-        return []
-    return [entry for entry in published_entries(tasks) if entry.paper in chosen]
+    chosen = {"all": [*known], "none": [], **{name: [name] for name in known}}
+    if wanted is None:
+        real = (item for entry in own if not entry.sample for item in entry.experiments.values())
+        names = {item.dataset.suite.id for item in real if item.score is not None}
+    elif wanted not in chosen:
+        what, remedy = f"no published scores are known of {wanted!r}", f"use {', '.join(known)}, all or none"
+        raise MedtasksError(what, where="--published", remedy=remedy)
+    elif chosen[wanted] and own and all(entry.sample for entry in own):
+        what = "synthetic sample rows cannot stand beside published scores"
+        raise MedtasksError(what, where="--published", remedy="run the tasks on their own data")
+    else:
+        names = {*chosen[wanted]}
+    return [entry for entry in published_entries(tasks) if entry.paper in names] if names else []
 
 
 def _draws(entries: Sequence[Entry], faults: list[Fault]) -> dict[int, Array]:
@@ -204,21 +187,13 @@ def _draws(entries: Sequence[Entry], faults: list[Fault]) -> dict[int, Array]:
 
 
 def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> list[Json]:
-    groups = groups_of(tasks)
-    of_paper = {
-        name: tuple(
-            one for one in groups if one.axis == "suite" or (one.suite == name and one.axis in suite.groups)
-        )
-        for name, suite in tasks.suites.items()
-    }
-    return [
-        row
-        for entry in entries
-        for strategy in strategies
-        for row in group_scores(
-            entry, strategy, of_paper[entry.paper] if entry.kind == "published" else groups
-        )
-    ]
+    every = groups_of(tasks)
+    of = {"": every}  # of a paper its suite's own groups, and the suites
+    for name, suite in tasks.suites.items():
+        inside = (one.axis == "suite" or (one.suite == name and one.axis in suite.groups) for one in every)
+        of[name] = tuple(compress(every, inside))
+    pairs = product(entries, strategies)
+    return [row for entry, strategy in pairs for row in group_scores(entry, strategy, of[entry.paper])]
 
 
 # Frames beside the scores: what answers cost, and which tasks have no score.
@@ -231,60 +206,32 @@ def cost_frame(entries: Sequence[Entry]) -> pa.Table:
     for entry in entries:
         row: Json = {"entry": entry.label, "model": entry.model, "kind": entry.kind}
         row |= {"tasks": len(entry.experiments), "counted": 0, "price": "tokens were not counted"}
-        row |= dict.fromkeys(("input_tokens", "output_tokens", "usd", "jury"))
+        row |= dict.fromkeys(("input_tokens", "output_tokens", "usd"))
         more = _published_cost(entry) if entry.kind == "published" else _cost(entry, known.get(entry.model))
         rows.append(row | more)
     return table_of("costs", rows)
 
 
 def _cost(entry: Entry, price: Price | None) -> Json:
-    jury = {"jury": jury_cost(entry.folders, entry.experiments.values())}
     counted = [item.tokens for item in entry.experiments.values() if item.tokens]
     if not counted:
-        return jury
+        return {}
     given, made = (sum(tokens[side] for tokens in counted) for side in ("input", "output"))
     rule = f"tokens counted in {len(counted)} of {len(entry.experiments)} tasks"
-    rule += (
-        f" × {price.input:g} USD per million input and {price.output:g} per million output tokens "
-        "(model_configs); judges not included"
-        if price
-        else "; no price in model_configs"
-    )
+    rule += "" if price else "; no price in model_configs"
+    if price:
+        rule += f" × {price.input:g} USD per million input and {price.output:g} per million output tokens "
+        rule += "(model_configs); judges not included"
     tokens = {"counted": len(counted), "input_tokens": given, "output_tokens": made}
-    return {**tokens, **jury, "price": rule, "usd": price and price.of(given, made)}
+    return {**tokens, "price": rule, "usd": price and price.of(given, made)}
 
 
 def _published_cost(entry: Entry) -> Json:
     suite = suites().get(entry.paper)
-    costs = (
-        function(suite, suite.published.costs)(suite)
-        if suite and suite.published and suite.published.costs
-        else {}
-    )
+    named = suite.published.costs if suite and suite.published else None
+    costs = function(suite, named)(suite) if suite and named else {}
     usd, rule = costs.get(entry.model, (None, "no cost is published"))
     return {"usd": usd, "price": rule}
-
-
-#: Figures of what judging cost that are added up.
-_COUNTS = ("unsure", "replies", "unpriced", "estimated")
-
-
-def jury_cost(folders: Iterable[Path], experiments: Iterable[Experiment]) -> Json | None:
-    """None where no model judged one; of each task the first folder that knows it counts."""
-    places, costs = [RunFolder(path) for path in folders], list[Json]()
-    for item in experiments:
-        paths = [place.judged_file(item.task) for place in places] if "judged" in item.metrics else []
-        if path := next((path for path in paths if path.is_file()), None):
-            with suppress(MedtasksError, KeyError, TypeError):  # a damaged file says nothing of cost
-                cost = read_json(path)["cost"]
-                costs.append({key: cost[key] for key in ("usd", *_COUNTS)})
-    if not costs:
-        return None
-    usd = [cost["usd"] for cost in costs if cost["usd"] is not None]
-    return {"usd": sum(usd) if usd else None, **{key: sum(cost[key] for cost in costs) for key in _COUNTS}}
-
-
-_LENGTH = 200
 
 
 def gap_frame(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]) -> pa.Table:
@@ -323,7 +270,7 @@ def _without_result(entry: Entry, dataset: Dataset, name: str) -> tuple[str, str
     if state in (TaskState.MISSING, TaskState.FAILED):
         # what an error says of rows that are not open may quote them; where they go does not
         shown = is_open(dataset, sample=entry.sample) or error.startswith(f"{dataset.id} (")
-        first = (error.strip().splitlines() or ["no message"])[0][:_LENGTH]
+        first = (error.strip().splitlines() or ["no message"])[0][:200]
         return state, first if shown else f"{state}; run.json of the run has the message"
     if state in (TaskState.WAITING, TaskState.INCOMPLETE):
         return "waiting", "the run was interrupted before; the same command goes on"

@@ -134,7 +134,7 @@ def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list
         **dict.fromkeys(("pending", "rows_in_part", "other_conditions"), 0),
         **{"source": entry, "whole": True},
     }
-    rows = [row | group.columns | figures for group, figures in _computed(entry, strategy, groups, done)]
+    rows = [row | figures for figures in _computed(entry, strategy, groups, done)] if done else []
     for group in groups:
         printed = entry.groups.get(group.name + suffix_of(strategy)) if group.name else None
         if printed is not None:
@@ -144,9 +144,7 @@ def group_scores(entry: Entry, strategy: str, groups: tuple[Group, ...]) -> list
 
 def _computed(
     entry: Entry, strategy: str, groups: tuple[Group, ...], finished: Mapping[str, Experiment]
-) -> Iterator[tuple[Group, Json]]:
-    if not finished:
-        return
+) -> Iterator[Json]:
     items = list(finished.values())
     layout, rows = roll_up(groups, finished)
     inside, has = layout.counted > 0, np.array([item.score is not None for item in items])
@@ -163,26 +161,22 @@ def _computed(
         group, row = groups[place], rows[place]
         beside = entry.printed.get(group.name + suffix_of(strategy)) if group.name else None
         paper = beside.interval if beside and row.n_scored == group.n_tasks else None
-        yield (
-            group,
-            {
-                "sample": items[0].sample,
-                "score": _rounded(row.score),
-                "interval_low": _rounded(row.interval and row.interval.low),
-                "interval_high": _rounded(row.interval and row.interval.high),
-                "interval_rough": bool(row.interval and row.interval.rough),
-                "paper_interval_low": paper and paper.low,
-                "paper_interval_high": paper and paper.high,
-                **{"chance": row.chance, "ceiling": row.ceiling, "cut": cut[place]},
-                "valid": beside.valid if beside else row.valid,
-                **{"tasks_scored": row.n_scored, "partial": row.partial, "documents": row.n_documents},
-                "estimate_half": row.estimate and row.estimate.half,
-                "documents_of": row.estimate and row.estimate.of,
-                **{"pending": pending[place], "rows_in_part": short[place]},
-                "other_conditions": unlike[place],
-                "whole": not (pending[place] or limited[place] or short[place]),
-            },
-        )
+        yield {
+            **group.columns,
+            "sample": items[0].sample,
+            "score": _rounded(row.score),
+            "interval_low": _rounded(row.interval and row.interval.low),
+            "interval_high": _rounded(row.interval and row.interval.high),
+            "interval_rough": bool(row.interval and row.interval.rough),
+            **{f"paper_interval_{end}": paper and getattr(paper, end) for end in ("low", "high")},
+            **{"chance": row.chance, "ceiling": row.ceiling, "cut": cut[place]},
+            "valid": beside.valid if beside else row.valid,
+            **{"tasks_scored": row.n_scored, "partial": row.partial, "documents": row.n_documents},
+            "estimate_half": row.estimate and row.estimate.half,
+            "documents_of": row.estimate and row.estimate.of,
+            **{"pending": pending[place], "rows_in_part": short[place], "other_conditions": unlike[place]},
+            "whole": not (pending[place] or limited[place] or short[place]),
+        }
 
 
 def _rounded(value: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""The data of the HTML page, as one JSON object; docs/read_results.md describes what is shown."""
+"""The HTML page: its data are one JSON object; docs/read_results.md describes what is shown."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from medtasks_ext.errors import some
+from medtasks_ext.metrics import meanings, rule
+from medtasks_ext.offline_page import offline_page
 from medtasks_ext.registry.columns import axis_values, dataset_facts
-from medtasks_ext.registry.strategies import reasons, strategy_title, suffix_of
+from medtasks_ext.registry.strategies import strategy_title, suffix_of
 from medtasks_ext.report.groups import axis_titles, beyond, order, title
-from medtasks_ext.report.page import task_page
+from medtasks_ext.report.pictures import FONT, kinds, licences, themes, vendored
 from medtasks_ext.report.standing import place_words, quarters_of
 from medtasks_ext.results.frames import records
-from medtasks_ext.results.models import WEIGHTS, facts_of, size_of
+from medtasks_ext.results.models import facts_of, facts_shown
 from medtasks_ext.results.rollup import Nearness
 from medtasks_ext.stats.intervals import sample_sizes
 from medtasks_ext.version import __version__
@@ -26,8 +29,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from medtasks_ext.jsonfile import Json
+    from medtasks_ext.registry.tasks import Dataset
     from medtasks_ext.report.gather import Report
-    from medtasks_ext.results.experiments import Entry, Experiment, Fault
+    from medtasks_ext.results.experiments import Entry, Experiment
+
+
+#: Style and script of the page.
+PAGE = Path(__file__).parent / "page"
+#: Of the page's script what other pages build on, too: address, controls, tables, pictures, filters, frame.
+SHARED = ("address", "dom", "colours", "table", "picture", "frontier", "filters", "frame")
+#: The page's script, in the order in which its parts build on each other. `data` stands before the library:
+#: its first line makes the whole script strict.
+_SCRIPTS = (
+    *SHARED, "scores", "state", "columns", "scatter", "heat_map", "live", "overview", "leaderboard",
+    "profile", "pairs", "strategies", "labels", "answers", "list", "answer", "errors", "tasks", "model",
+    "parts", "main",
+)  # fmt: skip
+
+
+def render(data: Mapping[str, Any]) -> str:
+    pictures = {"kinds": kinds(), "themes": themes(), "font": FONT, "licences": licences()}
+    return offline_page(
+        PAGE / "report.html",
+        style=[PAGE / "report.css", PAGE / "answers.css"],
+        scripts=[PAGE / "data.js", *vendored(), *(PAGE / f"{name}.js" for name in _SCRIPTS)],
+        data={"answers": {"held": [], "withheld": []}, **data, "pictures": pictures},
+        language="en",
+        title=str(data["title"]),
+    )
 
 
 #: A column is packed where that takes a third of its values at most.
@@ -64,8 +93,6 @@ def _packed(columns: Mapping[str, Iterable[Any]]) -> Json:
 
 _DIGITS = 5  # of a number
 _HALF = 100  # parts of the last digit that is shown
-#: faults of one place with one remedy that are told one by one
-_MOST_FAULTS = 20
 
 
 def payload(report: Report) -> Json:
@@ -74,7 +101,6 @@ def payload(report: Report) -> Json:
     answered: dict[str, list[Experiment]] = {}
     for item in (item for entry in report.own for item in entry.experiments.values()):
         answered.setdefault(item.dataset.id, []).append(item)
-    strategies = {strategy: reasons(strategy) for strategy in report.strategies}
     gaps = report.gaps.to_pylist()
     missing = {**_whose(report, gaps), "dataset": [place[row["dataset"]] for row in gaps]}
     missing |= {name: [row[name] for row in gaps] for name in ("state", "reason")}
@@ -106,61 +132,47 @@ def payload(report: Report) -> Json:
         "missing": [dict(zip(missing, row, strict=True)) for row in zip(*missing.values(), strict=True)],
         "differences": report.differences,
         "tasks": {
-            name: task_page(dataset, strategies, answered.get(name, ()))
+            name: _task_page(dataset, answered.get(name, ()))
             for name, dataset in report.tasks.datasets.items()
         },
-        "faults": [*_faults(report.faults)],
+        "faults": [fault.record() for fault in report.faults],
     }
 
 
-def _faults(faults: Sequence[Fault]) -> Iterator[dict[str, str]]:
-    """The faults; of many with one remedy in one place the first, and how many more there are."""
-    groups: dict[tuple[str, str], list[Fault]] = {}
-    for fault in faults:
-        groups.setdefault((str(fault.where), fault.remedy), []).append(fault)
-    for (where, remedy), alike in groups.items():
-        for fault in alike[:_MOST_FAULTS]:
-            yield {"where": where, "what": fault.what, "remedy": remedy}
-        if (more := len(alike) - _MOST_FAULTS) > 0:
-            yield {"where": where, "what": f"{more} more like these", "remedy": remedy}
+def _task_page(dataset: Dataset, items: Sequence[Experiment]) -> Json:
+    """Rule, metrics and notes of a dataset."""
+    own, words = [metric["metric"] for metric in dataset.metric_list], meanings()
+    names = dict.fromkeys([*own, *(name for item in items for name in item.metrics)])
+    return {
+        "rule": rule(dataset),
+        "metrics": [[name, words[name]] for name in names if words.get(name)],
+        "open_questions": list(dataset.metadata.open_questions),
+    }
 
 
 def _title(report: Report) -> str:
-    models = list(dict.fromkeys(entry.model for entry in report.own))
-    if not report.entries:
-        return "A run under way"
-    if not models:
-        suites = dict.fromkeys(entry.paper for entry in report.entries)
-        return f"Published results: {', '.join(title('suite', suite) for suite in suites)}"
-    return f"Medical evaluation of {some(models, 3)}"
+    if models := list(dict.fromkeys(entry.model for entry in report.own)):
+        return f"Medical evaluation of {some(models, 3)}"
+    papers = dict.fromkeys(title("suite", entry.paper) for entry in report.entries)
+    return f"Published results: {', '.join(papers)}" if papers else "A run under way"
 
 
 def _entry(report: Report, entry: Entry, cost: Json) -> Json:
-    counted, facts = cost["counted"], facts_of(entry, report.entries)
+    counted = cost["counted"]
     estimates = [
         f"{row['title']}: {Nearness(row['estimate_half'], row['documents'], row['documents_of']).words}"
         for row in report.group_rows
         if row["source"] is entry and row["axis"] == "suite" and row["estimate_half"] is not None
     ]
     return {
-        "label": entry.label,
-        "model": entry.model,
-        "kind": entry.kind,
-        "sample": entry.sample,
-        "limited": entry.limited,
+        **{"label": entry.label, "model": entry.model, "kind": entry.kind},
+        **{"sample": entry.sample, "limited": entry.limited},
         "estimates": estimates if entry.limited else [],
         "suite": entry.paper or None,
         "settings": entry.words,
         "notes": list(entry.notes),
         "details": entry.details,
-        "facts": {
-            "size": size_of(entry, facts),
-            "date": facts.get("released"),
-            "access": WEIGHTS.get(facts.get("access", ""), facts.get("access")),
-            "domain": facts.get("domain", "").partition(" ")[0].lower() or None,
-            "reasoning": facts.get("reasoning"),
-            "maker": facts.get("maker"),
-        },
+        "facts": facts_shown(entry, facts_of(entry, report.entries)),
         "tokens": {side: cost[f"{side}_tokens"] for side in ("input", "output")} if counted else None,
         "usd": None if cost["usd"] is None else round(cost["usd"], 4),
         "usd_tasks": [counted, cost["tasks"]],
@@ -193,13 +205,15 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
     pairs = [(entry, item) for entry in report.entries for item in entry.experiments.values()]
     settings: dict[tuple[tuple[str, str], ...], int] = {}
     low, high, rough = (scores[f"interval_{name}"] for name in ("low", "high", "rough"))
+    ends = [np.array(column, dtype=float) for column in (scores["value"], low, high, of_all["n"])]
     columns: dict[str, Iterable[Any]] = {
         "entry": [index for index, entry in enumerate(report.entries) for _ in entry.experiments],
         "dataset": [place[item.dataset.id] for _, item in pairs],
         "strategy": map(report.strategies.index, of_all["strategy"]),
         **{"score": scores["value"], "low": low, "high": high},
         "rough": (1 if one else None for one in rough),
-        "size": _sizes(scores["value"], low, high, of_all["n"]),
+        # documents that the interval is worth: intervals of means follow from it, by the rule of `of_tasks`
+        "size": np.where(np.isnan(ends[1]), np.nan, sample_sizes(*ends)).tolist(),
         "sd_of_gain": (_sd_of_gain(report, *pair) for pair in pairs),
         **{
             name: of_all[name] for name in ("n", "valid", "cut", "unclosed", "inputs_cut", "usd", "otherwise")
@@ -208,16 +222,6 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         "settings": [settings.setdefault(tuple(item.words.items()), len(settings)) for _, item in pairs],
     }
     return {"results": _packed(columns), "task_settings": [dict(key) for key in settings]}
-
-
-def _sizes(*columns: Sequence[float | None]) -> list[float]:
-    """Documents that the interval of each score is worth; NaN where it has none.
-
-    Means over the tasks that a reader chooses get their intervals from it, by the rule of `of_tasks`.
-    """
-    score, low, high, n = (np.array(column, dtype=float) for column in columns)
-    found: list[float] = np.where(np.isnan(low), np.nan, sample_sizes(score, low, high, n)).tolist()
-    return found
 
 
 def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
@@ -231,31 +235,13 @@ def _sd_of_gain(report: Report, entry: Entry, item: Experiment) -> float | None:
     return float((second - first).std())
 
 
-def _labels(report: Report) -> Json | None:
+def _labels(report: Report) -> list[Json]:
     """Without values that lie within others: a table of 64 departments is no help on a page."""
-    shown = [row for row in report.labels.to_pylist() if ", " not in row["value"]]
-    axes: dict[str, dict[str, int]] = {}
-    for row in shown:
-        values = axes.setdefault(row["axis"], {})
-        values.setdefault(row["value"], len(values))
-    sources = list(dict.fromkeys(tuple(row["sources"]) for row in shown))
-    figures = {
-        **dict.fromkeys(("suite", "axis", "score", "tasks", "documents", "of_all_low", "of_all_high")),
-        **{
-            "low": "interval_low",
-            "high": "interval_high",
-            "of_all": "score_of_all",
-            "documents_of_all": None,
-        },
-    }
-    columns = {
-        **_whose(report, shown),
-        **{name: [row[column or name] for row in shown] for name, column in figures.items()},
-        "value": [axes[row["axis"]][row["value"]] for row in shown],
-        "sources": [sources.index(tuple(row["sources"])) for row in shown],
-    }
-    listed = {axis: [*values] for axis, values in axes.items()}
-    return {"axes": listed, "sources": sources, "rows": _packed(columns)} if shown else None
+    rows = [row for row in report.labels.to_pylist() if ", " not in row["value"]]
+    whose = _whose(report, rows)
+    places = zip(rows, whose["entry"], whose["strategy"], strict=True)
+    rows = [row | {"entry": entry, "strategy": strategy} for row, entry, strategy in places]
+    return [{name: _rounded(value) for name, value in row.items()} for row in rows]
 
 
 def _whose(report: Report, rows: Sequence[Json]) -> dict[str, list[int]]:

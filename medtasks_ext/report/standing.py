@@ -149,9 +149,6 @@ def _enough(row: Json) -> bool:
     return bool(row["rivals"] and row["comparable"] >= FEWEST_TASKS and documents)
 
 
-# ---------------------------------------------------------------------- a row in words
-
-
 def quarters_of(scores: Iterable[float]) -> list[float]:
     """Those at a quarter, the half and three quarters of them: what pictures of places show."""
     found = sorted(scores)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from medtasks_ext.atomic import atomic_file, replaced_folder, write_text
 from medtasks_ext.errors import MedtasksError
@@ -15,8 +14,7 @@ from medtasks_ext.hooks import REPORT_VIEWS, leave_out, results
 from medtasks_ext.jsonfile import Json, write_json
 from medtasks_ext.report.answers.column import columns_of, sources_of
 from medtasks_ext.report.answers.dataset import FOLDER, DatasetAnswers, script
-from medtasks_ext.report.page import render
-from medtasks_ext.report.payload import payload
+from medtasks_ext.report.payload import payload, render
 from medtasks_ext.results.experiments import is_open
 from medtasks_ext.tables import csv_lines
 from medtasks_ext.version import __version__
@@ -44,8 +42,6 @@ def check_folder(folder: Path) -> None:
     foreign = [name for name in (*FILES, *LABEL_FILES, FOLDER) if (folder / name).exists()]
     if foreign and not (folder / MARK).is_file():
         raise MedtasksError(f"holds {foreign[0]}, which no report wrote", where=folder, remedy=remedy)
-    if not os.access(folder, os.W_OK):
-        raise MedtasksError("cannot be written to", where=folder, remedy=remedy)
 
 
 def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[Path]:
@@ -71,15 +67,7 @@ def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[
         data = {**payload(report), "answers": answers}
         for name in names:
             made[name](files.enter_context(atomic_file(folder / name)))
-        write_json(
-            folder / MARK,
-            {
-                "schema": 1,
-                "medtasks": __version__,
-                "made": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-                "files": names,
-            },
-        )
+        write_json(folder / MARK, {"medtasks": __version__, "files": names})
     for name in {*LABEL_FILES} - {*names}:
         (folder / name).unlink(missing_ok=True)  # of an earlier report
     return [folder / name for name in names]
@@ -104,14 +92,10 @@ def write_answers(folder: Path, report: Report, *, closed: bool) -> Json:
             held.append(name)
             named = all(is_open(item.dataset, sample=item.sample) for item in sources)
             answers = DatasetAnswers(columns, named=named)
-            _write(folder / f"{name}.js", answers.head())
-            for number in range(answers.parts):
-                _write(folder / f"{name}-{number}.js", answers.part(number))
+            parts = ((f"{name}-{number}", answers.part(number)) for number in range(answers.parts))
+            for stem, content in chain([(name, answers.head())], parts):
+                (folder / f"{stem}.js").write_text(script(stem, content), encoding="ascii")
     return {"held": held, "withheld": withheld}
-
-
-def _write(path: Path, content: Any) -> None:
-    path.write_text(script(path.stem, content), encoding="ascii")  # its folder takes its place as a whole
 
 
 def _parquet(table: pa.Table, file: BinaryIO) -> None:

@@ -80,14 +80,11 @@ def _schema(frame: str, _axes: tuple[str, ...]) -> pa.Schema:
 def _type(name: str) -> pa.DataType:
     import pyarrow as pa
 
-    jury = {"usd": pa.float64(), "unsure": pa.float64()}
-    jury |= dict.fromkeys(("replies", "unpriced", "estimated"), pa.int64())
     own = {
         "texts": pa.list_(pa.string()),
         "int64s": pa.list_(pa.int64()),
         "scores": pa.list_(pa.struct([("entry", pa.string()), ("score", pa.float64())])),
         "counts": pa.map_(pa.string(), pa.int64()),
-        "jury": pa.struct(list(jury.items())),
     }
     return own[name] if name in own else pa.type_for_alias(name or "string")
 

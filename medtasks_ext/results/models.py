@@ -213,3 +213,13 @@ def size_of(entry: Entry, known: Mapping[str, str]) -> float | None:
     except ValueError:
         match = _BILLIONS.search(entry.model)
         return float(match[1]) if match else None
+
+
+def facts_shown(entry: Entry, known: Mapping[str, str]) -> dict[str, str | float | None]:
+    """Of what is known (`facts_of`), what pages show and filter by."""
+    access, domain = known.get("access", ""), known.get("domain", "").partition(" ")[0].lower()
+    return {
+        **{"size": size_of(entry, known), "access": WEIGHTS.get(access, access) or None},
+        **{"domain": domain or None, "date": known.get("released")},
+        **{name: known.get(name) for name in ("reasoning", "maker")},
+    }

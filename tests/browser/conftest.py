@@ -8,7 +8,7 @@ import pytest
 from medtasks_ext.registry import registry
 from medtasks_ext.report.answers.server import Viewed, ViewServer
 from medtasks_ext.report.gather import gather
-from medtasks_ext.report.page import render
+from medtasks_ext.report.payload import render
 from medtasks_ext.report.site.boards import BoardLine, gather_site
 from medtasks_ext.report.site.write import write_site
 from medtasks_ext.report.write import write_report

@@ -81,9 +81,8 @@ def test_texts_from_the_data_stay_texts(show, report):
     for row in other["missing"]:
         row["reason"] = HOSTILE
     other["first"][0].update(title=HOSTILE, place=HOSTILE)
-    page = other["tasks"]["bridge_mie"]
-    page["rule"] = page["note"] = HOSTILE
-    page["prompts"]["zero_shot"] = {"instruction": f"{HOSTILE} x", "input": HOSTILE, "strategy_line": HOSTILE}
+    more = {"metrics": [[HOSTILE, HOSTILE]], "open_questions": [HOSTILE]}
+    other["tasks"]["bridge_mie"].update(rule=HOSTILE, **more)
 
     browser = show("overview", of=other)
     for address in (*PARTS, browser.js("address('model', entries[0].label)"), "task/bridge_mie"):

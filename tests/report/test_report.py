@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binomtest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.page import render
+from medtasks_ext.report.payload import render
 from medtasks_ext.results.document_scores import load_resampled
 from medtasks_ext.stats.comparison import compare
 from tests.conftest import ROOT

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import cache, lru_cache
 from itertools import islice
+from os.path import commonprefix
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from medtasks_ext.answers.reasoning import without_reasoning
-from medtasks_ext.errors import MedtasksError, near
+from medtasks_ext.errors import MedtasksError, near, some
 from medtasks_ext.jsonfile import read_json
 from medtasks_ext.prompts.documents import document_key, shown
-from medtasks_ext.results.document_scores import DocumentScores, document_scores, score_statistic
+from medtasks_ext.results.document_scores import document_scores, score_statistic
 from medtasks_ext.results.error_clusters import TEXTS, error_of
 from medtasks_ext.results.experiments import Entry, Fault
 from medtasks_ext.results.reading import add_judgement, asked_task, run_folder, runs_below
@@ -65,7 +67,7 @@ class Source:
     samples: Path  # lm-eval's records; there is no such file before the task is scored
     folder: Path | None  # of the run; None of plain lm_eval
     sample: bool  # whether its rows are synthetic
-    outcomes: Answers | None  # of the run; plain lm_eval keeps none
+    outcomes: Outcomes | None  # of the run; plain lm_eval keeps none
     item: Experiment | None = None  # None before it is scored
 
     @property
@@ -87,6 +89,20 @@ class Row(NamedTuple):
     answer: Any = None  # as it was read; None where nothing could be
 
 
+class Outcomes(Answers):
+    """What a run's folder holds by now, and how its answers ended."""
+
+    def __init__(self, folder: Path) -> None:
+        self.times = list[float]()  # when each answer came
+        self.ends = Counter[str]()
+        super().__init__(folder, write=False, see=self._note)
+
+    def _note(self, row: Json) -> None:
+        if row["outcome"] == "answer":
+            self.times.append(row["at"])
+            self.ends.update(empty=int(not row["text"].strip()), cut=int(row.get("finish") == "length"))
+
+
 class Column:
     """MedtasksError where there are no records, or these do not fit the task.
 
@@ -96,15 +112,14 @@ class Column:
 
     def __init__(self, source: Source, first: int | None = None) -> None:
         self.source = source
-        item = source.item
-        self._kind = str(source.dataset.config["answer"]["kind"])
-        repeats = item.conditions.repeats if item else 1
-        self._statistic = score_statistic(source.dataset, repeats=repeats)
         self._outcomes = source.outcomes
-        self.judged = _judged(source)
+        judged = RunFolder(source.folder).judged_file(source.task) if source.folder else None
+        self.judged: dict[str, Json] | None = None
+        if judged and judged.is_file():
+            self.judged = {item["document"]: item for item in read_json(judged)["documents"]}
         self._file = SampleFile(source.samples, remedy=RESCORE if source.folder else LOG_SAMPLES)
         self._kept: list[Sample | None] = []
-        if item or source.samples.is_file():
+        if source.item or source.samples.is_file():
             try:
                 self.rows = [*self._read(first)]
             except (KeyError, TypeError, ValueError) as error:
@@ -140,55 +155,40 @@ class Column:
             }
 
     def _waits(self, sample: Sample) -> Row:
-        answer, response = self.answer_of(sample), response_of(sample)
-        flags = Flag.WAITING | _ending(answer, response)
+        response = response_of(sample)
+        flags = Flag.WAITING | _ending(self.answer_of(sample), response)
         return Row(document_key(sample["doc"]), flags, reply=_in_one_line(response))
 
     def _read(self, first: int | None) -> Iterator[Row]:
-        source, number, stored = islice(self._file.further(), first), 0, self._stored()
-        alike = None  # characters with which all prompts begin
-        while some := list(islice(source, _BLOCK)):
-            self._kept += some if first else []
-            sound = [sample for sample in some if sample is not None]
+        source, item = islice(self._file.further(), first), self.source.item
+        statistic = score_statistic(self.source.dataset, repeats=item.conditions.repeats if item else 1)
+        number, alike = 0, None  # characters with which all prompts begin
+        while block := list(islice(source, _BLOCK)):
+            self._kept += block if first else []
+            sound = [sample for sample in block if sample is not None]
             if alike is None:
                 alike = _alike([_one_line(shown(sample["doc"])) for sample in sound])
-            for sample in sound:
-                self._with_judgement(sample)
+            for sample in sound if self.judged is not None else ():
+                add_judgement(sample, self.judged or {})
             keys = [sample.get("request", "") for sample in sound]
             answers = self._outcomes.known(filter(None, keys)) if self._outcomes else {}
-            if not stored.keys() >= {document_key(sample["doc"]) for sample in sound}:
-                stored = _figures(document_scores(sound, self._statistic))
-            for one in some:
+            frame = document_scores(sound, statistic)
+            figures = zip(frame.scores.tolist(), frame.valid.tolist(), frame.unclosed.tolist(), strict=True)
+            known = dict(zip(frame.documents, figures, strict=True))
+            for one in block:
                 number += 1
                 if one is None:
                     yield Row(f"damaged record {number}", Flag.DAMAGED)
                 else:
                     answer, prompt = answers.get(one.get("request", "")), _one_line(shown(one["doc"]))
                     prompt = f"{'… ' if alike else ''}{prompt[alike : alike + _LINE]}"
-                    yield self._row(one, answer, prompt, *stored[document_key(one["doc"])])
-
-    def _stored(self) -> dict[str, tuple[float, ...]]:
-        """Figures as the run's frame `documents` has them; none where there is no such frame."""
-        item = self.source.item
-        if self.source.folder and item and item.read_documents:
-            with suppress(MedtasksError):
-                return _figures(item.read_documents())
-        return {}
-
-    def _with_judgement(self, sample: Sample) -> None:
-        if self.judged is not None:
-            add_judgement(sample, self.judged)
+                    yield self._row(one, answer, prompt, *known[document_key(one["doc"])])
 
     def _row(
-        self,
-        sample: Sample,
-        answer: Answer | None,
-        prompt: str,
-        score: float,
-        valid: float,
-        unclosed: float,
+        self, sample: Sample, answer: Answer | None, prompt: str, score: float, valid: float, unclosed: float
     ) -> Row:
         document, response = sample["doc"], response_of(sample)
+        kind = str(self.source.dataset.config["answer"]["kind"])
         readings = [parsed_of(sample, draw) for draw in range(len(sample["resps"][0]))]
         sample["filtered_resps"] = [readings]  # who shows it need not read it again
         value: Any = sample.get("score")
@@ -197,34 +197,17 @@ class Column:
             # it is right or wrong by itself, also where all of them make a score
             score = fmean(trial[2] for trial in (value if len(readings) > 1 else [value]))
         flags = _ending(answer, response)
-        if unclosed > 0:
-            flags |= Flag.TRUNCATED
-        if valid < 1:
-            flags |= Flag.UNREADABLE
-        if not math.isnan(score):
-            if score >= 1 - 1e-9:
-                flags |= Flag.RIGHT
-            elif self._kind not in TEXTS:
-                flags |= Flag.WRONG
-        key = document_key(document)
+        flags |= Flag.TRUNCATED if unclosed > 0 else Flag(0)
+        flags |= Flag.UNREADABLE if valid < 1 else Flag(0)
+        if score >= 1 - 1e-9:
+            flags |= Flag.RIGHT
+        elif not math.isnan(score) and kind not in TEXTS:
+            flags |= Flag.WRONG
         alone, cut = None if math.isnan(score) else score, bool(flags & Flag.TRUNCATED)
-        cluster = error_of(self._kind, response, alone, readable=bool(parsed.get("valid", True)), cut=cut)
-        return Row(
-            key,
-            flags,
-            score,
-            cluster,
-            prompt,
-            _in_one_line(without_reasoning(response)),
-            document.get("gold"),
-            parsed.get("answer") if parsed.get("valid") else None,
-        )
-
-
-def _figures(frame: DocumentScores) -> dict[str, tuple[float, ...]]:
-    """Document -> score, readable, unclosed."""
-    columns = (column.tolist() for column in (frame.scores, frame.valid, frame.unclosed))
-    return dict(zip(frame.documents, zip(*columns, strict=True), strict=True))
+        cluster = error_of(kind, response, alone, readable=bool(parsed.get("valid", True)), cut=cut)
+        reply, read = without_reasoning(response), parsed.get("answer") if parsed.get("valid") else None
+        of = cluster, prompt, _in_one_line(reply), document.get("gold"), read
+        return Row(document_key(document), flags, score, *of)
 
 
 def response_of(sample: Sample) -> str:
@@ -243,11 +226,8 @@ def _one_line(text: str) -> str:
 
 def _alike(texts: Sequence[str]) -> int:
     """With how many characters all of several texts begin, up to the beginning of a word."""
-    if len(texts) < 2:
-        return 0
-    first, last = min(texts), max(texts)
-    differ = (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other)
-    return first.rfind(" ", 0, next(differ, 0)) + 1
+    prefix = commonprefix(texts)  # noqa: RUF071  characters are meant
+    return 0 if prefix in texts else prefix.rfind(" ") + 1
 
 
 def _ending(answer: Answer | None, response: str) -> Flag:
@@ -255,23 +235,15 @@ def _ending(answer: Answer | None, response: str) -> Flag:
     return cut | (Flag(0) if response.strip() else Flag.EMPTY)
 
 
-def outcomes_in(folder: Path) -> Answers:
-    """What a run's folder holds by now."""
+def outcomes_in(folder: Path) -> Outcomes:
     found = _outcomes_in(folder, tuple(path.stat().st_ino for path in files_of(folder)))
     found.refresh()
     return found
 
 
 @lru_cache(maxsize=8)
-def _outcomes_in(folder: Path, files: tuple[int, ...]) -> Answers:
-    return Answers(folder, write=False)
-
-
-def _judged(source: Source) -> dict[str, Json] | None:
-    if source.folder is None:
-        return None
-    file = RunFolder(source.folder).judged_file(source.task)
-    return {item["document"]: item for item in read_json(file)["documents"]} if file.is_file() else None
+def _outcomes_in(folder: Path, files: tuple[int, ...]) -> Outcomes:
+    return Outcomes(folder)
 
 
 Sources: TypeAlias = "dict[str, list[Source]]"
@@ -300,9 +272,8 @@ def sources_of(entries: Sequence[Entry], tasks: Registry, paths: Sequence[Path] 
                 dataset, strategy = asked_task(tasks, name, {})
                 sample = manifest.identity.settings.get("data") == "sample"
                 where = RunFolder(folder).samples_file(name), folder, sample, outcomes(folder)
-                found[dataset.id].append(
-                    Source(manifest.identity.model_name, name, dataset, strategy, *where)
-                )
+                label = manifest.identity.model_name
+                found[dataset.id].append(Source(label, name, dataset, strategy, *where))
     return {name: sources for name, sources in found.items() if sources}
 
 
@@ -310,12 +281,8 @@ def sources_named(found: Sources, name: str, tasks: Registry) -> list[Source]:
     """By the dataset's id, or by the name of one of its tasks."""
     dataset = name if name in found or name not in tasks.tasks else tasks.tasks[name][0].id
     if dataset not in found:
-        raise MedtasksError(
-            f"no answers to {name!r}{near(name, found)}",
-            remedy=f"name one of: {', '.join([*found][:8])}{' …' if len(found) > 8 else ''}"
-            if found
-            else "look again when a task has answers",
-        )
+        named = f"name one of: {some([*found], 8)}" if found else "look again when a task has answers"
+        raise MedtasksError(f"no answers to {name!r}{near(name, found)}", remedy=named)
     return found[dataset]
 
 

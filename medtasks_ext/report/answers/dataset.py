@@ -6,7 +6,7 @@ import gzip
 import math
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +18,7 @@ from medtasks_ext.metrics import rule
 from medtasks_ext.metrics.repeats import EACH
 from medtasks_ext.offline_page import data_in_page
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.answers.column import Column, Flag, Row, Source, response_of
+from medtasks_ext.report.answers.column import Column, Flag, Row, response_of
 from medtasks_ext.results.error_clusters import CLUSTERS, TEXTS, items_of
 from medtasks_ext.runs.records import names_of, parsed_of, request_of, turns_of
 
@@ -35,46 +35,38 @@ MOST = 20_000
 _SHOWN_APART = frozenset({"score", "valid", "scored", "unclosed_reasoning", "SAMPLE_DATA"})
 
 
-def document_view(key: str, columns: Sequence[Column], places: Sequence[int | None], *, whole: bool) -> Json:
-    """What page and terminal show of it: its key, the gold answer as written, and a response of each column.
-
-    `places`: of the document in each column; None, as the response is, where the column does not have it.
-    """
-    responses: list[Json | None] = []
-    target = ""
-    for column, place in zip(columns, places, strict=True):
-        if place is None:
-            responses.append(None)
-            continue
-        try:
-            sample = column.record(place)
-            responses.append(_response(column, column.rows[place], sample, whole))
-            target = target or sample["doc"]["target"]
-        except MedtasksError as error:
-            responses.append(_faulty(f"{error.what}; {error.remedy}"))
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            responses.append(_faulty(f"the record is damaged ({type(error).__name__}); medtasks rescore RUN"))
-    return {"key": key, "target": target, "responses": responses}
-
-
-def _faulty(why: str) -> Json:
-    return {"fault": why, "turns": [], "stretches": []}
+def _shown(column: Column, place: int | None, *, whole: bool) -> Json | None:
+    """The response of a column to a document; None where it does not have it."""
+    if place is None:
+        return None
+    try:
+        return _response(column, column.rows[place], column.record(place), whole)
+    except MedtasksError as error:
+        why = f"{error.what}; {error.remedy}"
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        why = f"the record is damaged ({type(error).__name__}); medtasks rescore RUN"
+    return {"fault": why, "turns": [], "stretches": [], "target": ""}
 
 
 def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
-    document, parsed, text = sample["doc"], parsed_of(sample), response_of(sample)
+    document, answer, draws = sample["doc"], column.answer_of(sample), sample["resps"][0]
     kind = str(column.source.dataset.config["answer"]["kind"])
-    readings, answer = [*_readings(parsed, document)], column.answer_of(sample)
-    stretches = _stretches(text, parsed, answer.reasoning if answer else "", whole)
-    if (n := len(sample["resps"][0])) > 1:
-        stretches, readings = [], []
-        scores = cast("Any", sample).get(EACH, {}).get("score") or [None] * n
-        for number, (again, score) in enumerate(zip(sample["resps"][0], scores, strict=True), start=1):
-            read = parsed_of(sample, number - 1)
-            stretches += [_stretch(f"Answer {number}:\n", False), *_stretches(again, read, "", whole)]
-            stretches.append(_stretch("\n\n", False))
-            of = f", answer {number}" + ("" if score is None else f" (score {score:g})")
-            readings += _readings(read, document, of)
+    scores = cast("Any", sample).get(EACH, {}).get("score") or [None] * len(draws)
+    readings: list[Json] = []
+    stretches: list[Json] = []
+    for number, (text, score) in enumerate(zip(draws, scores, strict=True)):
+        read, of = parsed_of(sample, number), ""
+        if len(draws) > 1:
+            of = f", answer {number + 1}" + ("" if score is None else f" (score {score:g})")
+            stretches.append(_stretch(f"Answer {number + 1}:\n", False))
+            stretches += [*_stretches(text, read, "", whole), _stretch("\n\n", False)]
+        else:
+            given = response_of(sample)
+            stretches += _stretches(given, read, answer.reasoning if answer else "", whole)
+        if "answer" in read:
+            reading = {"reader": str(read.get("reader", "official")) + of, "gold": document.get("gold")}
+            reading["answer"] = read["answer"] if read.get("valid") else None
+            readings.append({**reading, "why": str(read.get("why") or "")})
     of_judges = [(column.judged or {}).get(name, {}).get("score") for name in names_of(sample)]
     judged = [score for score in of_judges if score is not None]
     items = items_of(kind, readings[0]["gold"], readings[0]["answer"]) if readings else None
@@ -82,13 +74,14 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
     usage = answer.usage if answer else None
     return {
         "fault": "",
+        "target": document["target"],
         "turns": [  # a `text` turn where the prompt is no conversation
             {"role": role, "text": _shortened(said, whole), "length": len(said)}
             for role, said in (turns_of(prompt) if prompt else ())  # not kept before it is scored
         ],
         "settings": settings,  # of generation
         "stretches": stretches,
-        "length": sum(map(len, sample["resps"][0])),
+        "length": sum(map(len, draws)),
         "readings": readings,
         "score": None if math.isnan(row.score) else row.score,
         "cluster": row.cluster or "",
@@ -102,23 +95,11 @@ def _response(column: Column, row: Row, sample: Sample, whole: bool) -> Json:
     }
 
 
-def _readings(parsed: Mapping[str, Any], document: Mapping[str, Any], of: str = "") -> Iterator[Json]:
-    """The reading that is scored: what was read, if anything could be, and what it is compared with."""
-    if "answer" in parsed:
-        answer = parsed["answer"] if parsed.get("valid") else None
-        reader, why = str(parsed.get("reader", "official")) + of, str(parsed.get("why") or "")
-        yield {"reader": reader, "answer": answer, "gold": document.get("gold"), "why": why}
-
-
 def _metrics(sample: Sample) -> dict[str, float]:
     values = cast("Mapping[str, Any]", sample)
-    return {
-        name: float(values[name])
-        for name in values.get("metrics", ())
-        if name not in _SHOWN_APART
-        and isinstance(values.get(name), int | float)
-        and math.isfinite(values[name])
-    }
+    shown = {name: values.get(name) for name in values.get("metrics", ()) if name not in _SHOWN_APART}
+    numbers = {name: value for name, value in shown.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
 
 
 def _shortened(text: str, whole: bool) -> str:
@@ -128,28 +109,24 @@ def _shortened(text: str, whole: bool) -> str:
     return f"{text[:half]}\n[… {len(text) - MOST:,} characters …]\n{text[-half:]}"
 
 
-def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool) -> list[Json]:
-    """The response cut where reasoning ends and where readings begin and end; some of it may be left out."""
-    spans: Json = {str(parsed.get("reader", "official")): parsed.get("span")}
-    places = {name: (int(span[0]), int(span[1])) for name, span in spans.items() if span}
-    trace = _trace_end(text)
-    cuts = {0, len(text), trace, *(place for span in places.values() for place in span)}
+def _stretches(text: str, parsed: Mapping[str, Any], reasoning: str, whole: bool) -> Iterator[Json]:
+    """The response cut where reasoning ends and where the reading begins and ends; some may be left out."""
+    first, last = map(int, parsed.get("span") or (0, 0))
+    reader, trace = str(parsed.get("reader", "official")), _trace_end(text)
     gap = (len(text), len(text)) if whole or len(text) <= MOST else (MOST // 2, len(text) - MOST // 2)
-    cuts |= {*gap}
-    ordered = sorted(place for place in cuts if 0 <= place <= len(text) and not gap[0] < place < gap[1])
-    found = [_stretch(_shortened(reasoning, whole), True)] if reasoning else []
-    for begin, end in pairwise(ordered):
+    cuts = {0, len(text), trace, first, last, *gap}
+    if reasoning:
+        yield _stretch(_shortened(reasoning, whole), True)
+    for begin, end in pairwise(sorted(place for place in cuts if not gap[0] < place < gap[1])):
         if gap[0] <= begin and end <= gap[1]:
-            found.append(_stretch("", begin < trace, left_out=end - begin))
-            continue
-        marks = [name for name, (first, last) in places.items() if first <= begin and end <= last]
-        found.append(_stretch(text[begin:end], begin < trace, marks))
-    return found
+            yield {**_stretch("", begin < trace), "left_out": end - begin}
+        else:
+            yield _stretch(text[begin:end], begin < trace, [reader] * (first <= begin and end <= last))
 
 
-def _stretch(text: str, trace: bool, marks: Sequence[str] = (), left_out: int = 0) -> Json:
+def _stretch(text: str, trace: bool, marks: Sequence[str] = ()) -> Json:
     """`trace`: it is reasoning; `marks`: whose reading; `left_out`: characters that are not shown here."""
-    return {"text": text, "trace": trace, "marks": [*marks], "left_out": left_out}
+    return {"text": text, "trace": trace, "marks": [*marks], "left_out": 0}
 
 
 def _trace_end(text: str) -> int:
@@ -210,66 +187,50 @@ class DatasetAnswers:
 
     def head(self) -> Json:
         """What the list of documents shows: figures of all documents, and the beginnings of their texts."""
-        metadata = self.dataset.metadata
+        every = [
+            [None if (at := places[number]) is None else column.rows[at] for places in self._places]
+            for number, column in enumerate(self.columns)
+        ]
+        rows = [next(row for row in one if row) for one in zip(*every, strict=True)]
         return {
             "id": self.dataset.id,
             "suite": self.dataset.suite.title,
             "single": self._kind in _SINGLE,
             "graded": self._kind in TEXTS,
-            "metric": metadata.primary_metric,
+            "metric": self.dataset.metadata.primary_metric,
             "rule": rule(self.dataset),
             "meaning": CLUSTERS,
-            "columns": [self._column(number) for number in range(len(self.columns))],
+            "columns": [*map(self._column, self.columns, every)],
             "documents": self.keys,
             "per_part": PART,
-            **self._texts(),
+            "golds": [None if row.gold is None else _short(row.gold, _SHORT) or _NOTHING for row in rows],
+            "prompts": [_short(row.prompt, _INPUT) for row in rows],
         }
 
-    def _rows(self, number: int) -> list[Row | None]:
-        rows = self.columns[number].rows
-        return [None if (place := places[number]) is None else rows[place] for places in self._places]
-
-    def _column(self, number: int) -> Json:
-        column, rows, clusters = self.columns[number], self._rows(number), [*CLUSTERS]
-        source = column.source
-        flags = [row.flags for row in column.rows]
+    def _column(self, column: Column, rows: Sequence[Row | None]) -> Json:
+        source, clusters = column.source, [*CLUSTERS]
+        several = len({one.source.strategy for one in self.columns}) > 1
+        label = f"{source.label}, {strategy_title(source.strategy)}" if several else source.label
+        errors = Counter(row.cluster for row in column.rows if row.cluster).most_common()
+        answers = [row and row.answer for row in rows]
         return {
-            "label": self._label(source),
+            "label": label,
             "task": source.task,
-            "score": source.item.score if source.item else None,
-            "n": source.item.n if source.item else None,
-            "read": len(flags),
+            "score": source.item and source.item.score,
+            "n": source.item and source.item.n,
+            "read": len(column.rows),
             "sample": source.sample,
             "judged": column.judged is not None,
             "flags": [row.flags if row else -1 for row in rows],
             "clusters": [clusters.index(row.cluster) if row and row.cluster else -1 for row in rows],
             "scores": [None if row is None or math.isnan(row.score) else round(row.score, 4) for row in rows],
             "replies": [_short(row.reply, _INPUT, end=True) if row else None for row in rows],
-            "answers": [
-                None if row is None or row.answer is None else _short(row.answer, _SHORT) or _NOTHING
-                for row in rows
-            ],
+            "answers": [None if one is None else _short(one, _SHORT) or _NOTHING for one in answers],
             "totals": {
-                flag.name.lower(): sum(bool(one & flag) for one in flags) for flag in Flag if flag.name
+                str(flag.name).lower(): sum(bool(row.flags & flag) for row in column.rows) for flag in Flag
             },
-            "errors": [
-                {"cluster": cluster, "documents": n}
-                for cluster, n in Counter(row.cluster for row in column.rows if row.cluster).most_common()
-            ],
+            "errors": [{"cluster": cluster, "documents": n} for cluster, n in errors],
             "confusion": _confusion(rows) if self._kind in _SINGLE else None,
-        }
-
-    def _label(self, source: Source) -> str:
-        several = len({column.source.strategy for column in self.columns}) > 1
-        return f"{source.label}, {strategy_title(source.strategy)}" if several else source.label
-
-    def _texts(self) -> Json:
-        """Gold answers and prompts."""
-        by_column = [self._rows(number) for number in range(len(self.columns))]
-        rows = [next(row for row in one if row) for one in zip(*by_column, strict=True)]
-        return {
-            "golds": [None if row.gold is None else _short(row.gold, _SHORT) or _NOTHING for row in rows],
-            "prompts": [_short(row.prompt, _INPUT) for row in rows],
         }
 
     def part(self, number: int) -> list[Json]:
@@ -277,7 +238,13 @@ class DatasetAnswers:
         return [self.document(place) for place in range(len(self.keys))[number * PART : (number + 1) * PART]]
 
     def document(self, place: int, *, whole: bool = False) -> Json:
-        return document_view(self.keys[place], self.columns, self._places[place], whole=whole)
+        """What page and terminal show: key, gold answer as written, a response of each column or None."""
+        shown = [
+            _shown(column, at, whole=whole)
+            for column, at in zip(self.columns, self._places[place], strict=True)
+        ]
+        targets = [response.pop("target") for response in shown if response]
+        return {"key": self.keys[place], "target": next(filter(None, targets), ""), "responses": shown}
 
     def place_of(self, key: str) -> int:
         """By its key, or its place from 0; MedtasksError where there is no such document."""
@@ -285,12 +252,11 @@ class DatasetAnswers:
             return self.keys.index(key)
         if key.isdigit() and int(key) < len(self.keys):
             return int(key)
+        first = f", the first is {self.keys[0]}; a number counts from 0" if self.keys else ""
         raise MedtasksError(
             f"no document {key!r}{near(key, self.keys)}",
             where=self.dataset.id,
-            remedy=f"there are {len(self.keys):,}, the first is {self.keys[0]}; a number counts from 0"
-            if self.keys
-            else "there is none yet",
+            remedy=f"there are {len(self.keys):,}{first}",
         )
 
 
@@ -300,14 +266,18 @@ def _confusion(rows: Sequence[Row | None]) -> Json:
     `cells`: of each document, its row times the columns, plus its column; -1 where it is in none.
     """
     golds = Counter(row.gold for row in rows if row and isinstance(row.gold, str))
-    common = {label for label, _ in golds.most_common(_LABELS)}
-    pairs = [_labels(row, common) if row and isinstance(row.gold, str) else None for row in rows]
-    counts = Counter(pair for pair in pairs if pair)
-    gold = [*sorted(common), *([_OTHER] if any(one == _OTHER for one, _ in counts) else [])]
-    answers = [
-        *sorted(common),
-        *(name for name in (_OTHER, _UNREADABLE) if any(to == name for _, to in counts)),
-    ]
+    common = sorted(label for label, _ in golds.most_common(_LABELS))
+    pairs: list[tuple[str, str] | None] = []
+    for row in rows:
+        if row and isinstance(row.gold, str):
+            given = row.answer if isinstance(row.answer, str) else ""
+            answer = given if given in common else _OTHER if given else _UNREADABLE
+            pairs.append((row.gold if row.gold in common else _OTHER, answer))
+        else:
+            pairs.append(None)
+    counts = Counter(filter(None, pairs))
+    gold = [*common, *([_OTHER] if any(one == _OTHER for one, _ in counts) else [])]
+    answers = [*common, *(name for name in (_OTHER, _UNREADABLE) if any(to == name for _, to in counts))]
     return {
         "gold": gold,
         "answers": answers,
@@ -316,12 +286,6 @@ def _confusion(rows: Sequence[Row | None]) -> Json:
             gold.index(pair[0]) * len(answers) + answers.index(pair[1]) if pair else -1 for pair in pairs
         ],
     }
-
-
-def _labels(row: Row, common: Container[str]) -> tuple[str, str]:
-    given = row.answer if isinstance(row.answer, str) else ""
-    answer = given if given in common else _OTHER if given else _UNREADABLE
-    return row.gold if row.gold in common else _OTHER, answer
 
 
 def _short(value: Any, length: int, *, end: bool = False) -> str:

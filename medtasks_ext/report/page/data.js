@@ -4,7 +4,7 @@
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const { entries, datasets, axes, strategies } = report;
-for (const table of [report.results, report.groups, report.labels?.rows ?? {}])
+for (const table of [report.results, report.groups])
   for (const [name, column] of Object.entries(table)) table[name] = unpacked(column);
 const results = filled(report.results, report.results.entry.length);
 const groups = filled(report.groups, report.groups.entry.length);

@@ -1,4 +1,4 @@
-// Runs under way: how far, how fast, what it costs. A page that a server shows looks again.
+// Runs under way: how far, and how their answers end. A page that a server shows looks again.
 
 const POLL = 2000; // milliseconds
 const liveNow = report.answers.live ?? null; // as it was when the page was made
@@ -12,7 +12,6 @@ function duration(seconds) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-const rate = (value) => (value >= 10 ? count(Math.round(value)) : value.toFixed(1));
 const share = (n, of) => (of ? `${percent(n / of)} of ${count(of)}` : NONE);
 
 const livePart = () => (live?.runs.length ? make("div", { className: "live-runs" }, ...live.runs.map(liveRun)) : null);
@@ -29,41 +28,22 @@ function liveRun(run) {
     make("progress", { max: run.asked || 1, value: run.done, "aria-label": `Answers of ${run.label}` }),
     liveFacts(run),
     faults.length ? bullets(faults, "faults") : null,
-    run.under_way.length ? underWay(run) : null,
     ...run.notes.map((words) => note(words)),
   );
 }
 
-function liveFacts({ answers, tasks, finished, speed, worker, done, asked, left, usd }) {
+function liveFacts({ answers, tasks, finished, worker, done, asked, left }) {
   const time = left ? `about ${duration(left)}` : done < asked ? "not known yet" : "";
   return factList(
     [
       ["Answers", `${count(done)} of ${count(asked)}`],
       ["Tasks", `${count(finished)} of ${count(tasks)} finished`],
       ["Time left", worker ? time : "nobody works on it"],
-      ["Speed", speed ? `${rate(speed.now)} ${speed.of}/s` : worker ? "no answer yet" : ""],
-      ["Cost of this call", isNumber(usd) ? `${usd.toFixed(2)} USD` : ""],
       ["Empty", answers.answers ? share(answers.empty, answers.answers) : ""],
       ["Truncated", answers.answers ? share(answers.cut, answers.answers) : ""],
     ],
     "live-facts",
   );
-}
-
-function underWay(run) {
-  const part = (name) => (row) => share(row[name], row.answers);
-  return table({
-    caption: `Tasks of ${run.label} under way`,
-    plain: true,
-    rows: run.under_way,
-    columns: [
-      wordColumn("task", "Task under way", { head: true }),
-      { title: "Answers", numeric: true, cell: ({ done, asked }) => `${count(done)} of ${count(asked)}` },
-      { title: "Empty", numeric: true, cell: part("empty") },
-      { title: "Truncated", numeric: true, cell: part("cut") },
-      numberColumn("faults", "Without an answer", { format: count }),
-    ],
-  });
 }
 
 // The page is loaded anew as soon as a run has another result, but not under the eyes of who reads an answer.

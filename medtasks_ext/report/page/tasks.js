@@ -99,7 +99,6 @@ function drawTask() {
     answersLine(dataset),
     taskScores(task),
     taskFacts(dataset),
-    promptPart(page),
     scoringPart(dataset, page),
   ];
 }
@@ -192,34 +191,6 @@ function settingsPart(rows) {
   const build = () => table({ caption: "Settings", plain: true, columns, rows: lines });
   const said = "Other prompts, data or versions give different numbers.";
   return make("div", {}, lines.length > 1 ? note(said) : null, folded("Settings of these results", build));
-}
-
-function promptPart(page) {
-  const prompts = page.prompts ?? {};
-  const shown = strategies.filter(([id]) => prompts[id]);
-  if (!shown.length) return null;
-  return titled(
-    "Prompts",
-    page.note ? note(page.note) : null,
-    note(
-      "What the model is asked. The instruction stands first, then the document in the place of the names in braces; a " +
-        "strategy changes the marked line.",
-    ),
-    ...shown.map(([id, title], place) => folded(title, () => promptTexts(prompts[id]), { open: place === 0 || onPaper })),
-  );
-}
-
-function promptTexts({ instruction, input, strategy_line: line }) {
-  return [
-    instruction ? make("div", { className: "text", tabIndex: 0 }, ...markedLine(instruction, line)) : null,
-    input ? make("div", { className: "text template", tabIndex: 0, textContent: input }) : null,
-    line && !instruction?.includes(line) ? note("Strategy: ", text("mark", "", line)) : null,
-  ];
-}
-
-function markedLine(whole, part) {
-  const at = part ? whole.indexOf(part) : -1;
-  return at < 0 ? [whole] : [whole.slice(0, at), text("mark", "", part), whole.slice(at + part.length)];
 }
 
 function ceilingWords(limit) {

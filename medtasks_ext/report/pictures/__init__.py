@@ -1,14 +1,14 @@
 """Pictures: one declarative spec a kind, filled alike by the page of a report and by the commands.
 
-`kinds/KIND.yaml` is a Vega-Lite spec with places to fill: a value `$name` is replaced by what is given under
-that name, and left out where nothing is; a part with `$if: name` stands only where something is given. What
-a kind takes, and its rows, stand at its head. `page/picture.js` fills them by the same rules.
+`kinds/KIND.yaml` is a Vega-Lite spec with places to fill, here and by `page/picture.js`: `$name` is replaced
+by what is given under that name, or left out; a part with `$if: name` stands only where something is given.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -68,14 +68,8 @@ def picture(kind: Kind, rows: Sequence[Mapping[str, Value]], **words: Any) -> Js
     """In light colours; the rows and further words of a kind are at the head of its file."""
     colours = themes()["light"]
     known = {**colours, "background": colours["ground"], "own_ink": colours["own"], "font": FONT, "own": []}
-    known |= {
-        "shapes": themes()["shapes"],
-        "colours": colours["series"],
-        "beside": 12,
-        "own_columns": [],
-        "gradient": 180,
-    }
-    known |= words
+    known |= {"shapes": themes()["shapes"], "colours": colours["series"], "own_columns": []}
+    known |= {"beside": 12, "gradient": 180, **words}
     for name in ("line", "column"):
         known[f"{name}_places"] = [*range(len(known.get(f"{name}s", ())))]
     spec: Json = _filled({**kinds()["config"], **kinds()[kind]}, known)
@@ -104,11 +98,7 @@ SCALE = 2.0
 
 
 def is_possible() -> bool:
-    try:
-        import vl_convert  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("vl_convert") is not None
 
 
 def svg(spec: Mapping[str, Any], says: str = "") -> str:
