@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 
 from medtasks_ext.registry import registry
-from medtasks_ext.report.site.boards import gather_site, scores_of
+from medtasks_ext.report.site.boards import Scores, gather_site
 from tests.browser.chromium import THERE
 from tests.browser.report_page import address_of, on_all
 from tests.report.made import data_of
@@ -154,7 +154,7 @@ def test_search_filters_and_sorting_choose_lines_and_stand_in_the_address(opened
 
 
 def test_ranks_of_a_suite_s_page_are_those_of_the_models_pages(browser, published_site):
-    scores = scores_of(gather_site(registry(), None))
+    scores = Scores(gather_site(registry(), None))
     groups = [group for group in scores.groups if group.suite == "bridge"]
     places = sorted({place for place, _, key in scores.cells if key in groups})
     browser.show((published_site / "bridge.html").as_uri(), there=THERE)
@@ -162,10 +162,8 @@ def test_ranks_of_a_suite_s_page_are_those_of_the_models_pages(browser, publishe
     found = browser.js(f"site.strategies.map(([id], strategy) => [id, site.columns.map((_, by) => {ranks})])")
     assert len(found) > 1
     for strategy, of_columns in found:
-        wanted = [
-            [[*(scores.rank(strategy, group, place) or (None, None))] for place in places] for group in groups
-        ]
-        assert of_columns == wanted
+        cells = [[scores.cells.get((place, strategy, group)) for place in places] for group in groups]
+        assert of_columns == [[[*((cell and cell.rank) or (None, None))] for cell in row] for row in cells]
 
 
 HEADING = "document.querySelector('#pictures h3').textContent"

@@ -9,7 +9,7 @@ import pytest
 
 from medtasks_ext.registry import registry
 from medtasks_ext.registry.strategies import strategy_title
-from medtasks_ext.report.site.boards import BoardLine, gather_site, scores_of, whole_of
+from medtasks_ext.report.site.boards import BoardLine, Scores, gather_site, whole_of
 from medtasks_ext.report.site.write import model_page
 from medtasks_ext.report.submissions import read_record
 from medtasks_ext.results.conditions import Confirmed
@@ -155,11 +155,11 @@ def test_what_nobody_has_checked_or_confirmed_has_no_rank(tmp_path, monkeypatch,
     monkeypatch.setattr(BoardLine, "is_proven", lambda *_: proven)
     monkeypatch.setattr(Experiment, "confirmed", Confirmed(rows, rows, None))
     write_submission(tmp_path, "Org/Said", 0.5)
-    scores = scores_of(gather_site(registry(), tmp_path, published=False))
-    cell = scores.cells[0, "zero_shot", group := scores.whole["bridge"]]
+    scores = Scores(gather_site(registry(), tmp_path, published=False))
+    cell = scores.cells[0, "zero_shot", scores.whole["bridge"]]
     said = "data or prompts that nobody has confirmed in 87 of 87 tasks"
     assert (cell.proven, cell.apart) == (proven, "" if rows == "confirmed" else said)
-    assert (("zero_shot", group) in scores.ranks) is (proven and rows == "confirmed")
+    assert (cell.rank == (1, 1)) is (proven and rows == "confirmed")
 
 
 def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path, monkeypatch):
@@ -173,7 +173,7 @@ def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path, monkeypatch)
         older = replace(item.conditions, version="0-A")
         tasks[name] = item.model_copy(update={"conditions": older})
     record.model_copy(update={"tasks": tasks}).write(tmp_path / "Org" / "Old" / "2026-05-01", {})
-    scores = scores_of(gather_site(registry(), tmp_path, published=False))
+    scores = Scores(gather_site(registry(), tmp_path, published=False))
     group = scores.whole["bridge"]
     apart = {
         line.entry.model: scores.cells[place, "zero_shot", group].apart
@@ -181,7 +181,7 @@ def test_only_what_was_asked_as_the_paper_asked_is_ranked(tmp_path, monkeypatch)
     }
     assert apart["Org/Alike"] == "" and "wording" in apart["Org/Own-Words"]
     assert "an older version of the task in 87" in apart["Org/Old"]
-    [place] = scores.ranks["zero_shot", group].of
+    [place] = [at for (at, _, key), cell in scores.cells.items() if key is group and cell.rank]
     assert scores.site.lines[place].entry.model == "Org/Alike"
 
 
@@ -212,7 +212,7 @@ def test_submissions_stand_in_the_order_of_their_commits_with_what_a_second_site
     found = gather_site(registry(), tmp_path / "in", published=False)
     assert [line.title for line in found.lines] == ["Org/Zeta"]  # Alpha's note names no task of it
     assert [fault.where for fault in found.faults] == ["Org/Alpha/2026-05-01: README.md"]
-    [line] = model_page(scores_of(found), found.lines)["lines"]
+    [line] = model_page(Scores(found), found.lines)["lines"]
     assert ["Confirmed", f"{task} by Ward 7"] in line["source"]
     (tmp_path / "in/Org/Alpha/2026-05-01/README.md").unlink()
     found = gather_site(registry(), tmp_path / "in", published=False)

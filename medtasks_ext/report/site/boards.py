@@ -28,7 +28,7 @@ from medtasks_ext.report.submissions import (
 )
 from medtasks_ext.results.conditions import difference_words
 from medtasks_ext.results.experiments import Entry, Experiment, Fault, label_entries
-from medtasks_ext.results.models import WEIGHTS, facts_of, identity_of, maker_of, size_of, version_of
+from medtasks_ext.results.models import facts_of, facts_shown, identity_of, maker_of, version_of
 from medtasks_ext.results.prices import prices
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.suites.scores import published_win_rates
@@ -36,10 +36,6 @@ from medtasks_ext.suites.scores import published_win_rates
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
-
-#: what the page calls a fact -> what the registry of models calls it
-_FACTS = {"organisation": "maker", "license": "licence", "date": "released", "price": "price_out"}
-_FACTS |= {name: name for name in ("reasoning", "price_in")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +78,17 @@ class BoardLine:
 
     @cached_property
     def facts(self) -> dict[str, str | float]:
-        known = self.known
-        found: dict[str, str | float | None] = {ours: known.get(name, "") for ours, name in _FACTS.items()}
-        if self.record and not found["organisation"]:
-            found["organisation"] = maker_of(self.entry.model.partition("/")[0])
-        found |= {name: float(found[name] or 0) for name in ("price_in", "price")}
+        found = facts_shown(self.entry, self.known)
+        found["organisation"] = found.pop("maker") or (
+            maker_of(self.entry.model.partition("/")[0]) if self.record else None
+        )
+        found["license"] = self.known.get("licence")
+        found |= {
+            name: float(self.known.get(of, 0))
+            for name, of in (("price_in", "price_in"), ("price", "price_out"))
+        }
         if not found["price"] and (price := prices().get(self.model)):
             found |= {"price_in": price.input, "price": price.output}
-        access, domain = known.get("access", ""), known.get("domain", "").partition(" ")[0].lower()
-        found |= {"size": size_of(self.entry, known), "access": WEIGHTS.get(access, access), "domain": domain}
         return {name: value for name, value in found.items() if value}
 
     def is_proven(self, item: Experiment) -> bool:
@@ -193,6 +191,8 @@ class Cell(NamedTuple):
     apart: str = ""  # what keeps it from the paper's ranks
     interval: tuple[int, int, int] | None = None  # its ends, and whether the paper gives them
     tasks: int | None = None  # that have a score; None where the paper prints the group's alone
+    # and among how many: of lines that are whole, proven, and asked as the suite's paper asked
+    rank: tuple[int, int] | None = None
 
     @property
     def shown(self) -> int | list[int]:
@@ -202,53 +202,49 @@ class Cell(NamedTuple):
         return [self.value, self.tasks or 0, *([1] if self.whole else [])]
 
 
-class Ranks(NamedTuple):
-    """The lines that are whole, proven, and asked as the suite's paper asked."""
+class Scores:
+    """The numbers of a leaderboard.
 
-    of: dict[int, tuple[int, int]]  # place of a line -> its rank, and among how many; the best first
-    middle: int  # the median of their numbers
+    Attributes:
+        groups: that hold a score.
+        whole: suite -> its own group, of suites that hold a score.
+        cells: place of a line, strategy, and what a number is of -> the number.
+        ranked: the same without a line -> how many lines have a rank, and their median.
+    """
 
-
-class Scores(NamedTuple):
-    site: Site
-    strategies: tuple[str, ...]
-    groups: tuple[Group, ...]  # that hold a score
-    whole: dict[str, Group]  # suite -> its own group, of suites that hold a score
-    cells: dict[tuple[int, str, Key], Cell]  # place of a line, strategy
-    ranks: dict[tuple[str, Key], Ranks]
-
-    def rank(self, strategy: str, key: Key, place: int) -> tuple[int, int] | None:
-        ranks = self.ranks.get((strategy, key))
-        return ranks.of.get(place) if ranks else None
-
-
-def scores_of(site: Site) -> Scores:
-    axes = list(axis_titles())
-    known = [group for group in groups_of(site.tasks) if not group.derived and group.suite is not None]
-    every = tuple(sorted(known, key=lambda one: (axes.index(one.axis), order(one.axis, one.value))))
-    of_suite = {suite: tuple(group for group in every if group.suite == suite) for suite in site.tasks.suites}
-    used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
-    strategies: tuple[str, ...] = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
-    cells: dict[tuple[int, str, Key], Cell] = {
-        (place, strategy, row["group"]): _mean(line, row)
-        for place, line in enumerate(site.lines)
-        for strategy in strategies
-        for row in group_scores(line.entry, strategy, of_suite[line.entry.paper] if line.published else every)
-        if row["score"] is not None
-    }
-    held = {group for _, _, group in cells}
-    groups = tuple(group for group in every if group in held)
-    whole = {str(group.suite): group for group in known if group.axis == "suite" and group in held}
-    for suite in whole:
-        rates = published_win_rates(site.tasks, site.tasks.suites[suite])
-        for place, line in enumerate(site.lines):
-            if line.published and line.entry.paper == suite and line.entry.model in rates:
-                cells[place, strategies[0], suite] = Cell(whole_of(rates[line.entry.model]))
-    firm: dict[tuple[str, Key], dict[int, int]] = {}
-    for (place, strategy, key), cell in cells.items():
-        if cell.whole and cell.proven and not cell.apart:
-            firm.setdefault((strategy, key), {})[place] = cell.value
-    return Scores(site, strategies, groups, whole, cells, {key: _ranks(of) for key, of in firm.items()})
+    def __init__(self, site: Site) -> None:
+        self.site, axes = site, list(axis_titles())
+        known = [group for group in groups_of(site.tasks) if not group.derived and group.suite is not None]
+        every = tuple(sorted(known, key=lambda one: (axes.index(one.axis), order(one.axis, one.value))))
+        inside = {suite: tuple(one for one in every if one.suite == suite) for suite in site.tasks.suites}
+        used = {item.strategy for line in site.lines for item in line.entry.experiments.values()}
+        self.strategies = tuple(name for name in STRATEGIES if name in used or name == STRATEGIES[0])
+        self.cells: dict[tuple[int, str, Key], Cell] = {
+            (place, strategy, row["group"]): _mean(line, row)
+            for place, line in enumerate(site.lines)
+            for strategy in self.strategies
+            for row in group_scores(line.entry, strategy, inside.get(line.entry.paper, every))
+            if row["score"] is not None
+        }
+        held = {group for _, _, group in self.cells}
+        self.groups = tuple(group for group in every if group in held)
+        self.whole = {str(group.suite): group for group in known if group.axis == "suite" and group in held}
+        for suite in self.whole:
+            rates = published_win_rates(site.tasks, site.tasks.suites[suite])
+            for place, line in enumerate(site.lines):
+                if line.published and line.entry.paper == suite and line.entry.model in rates:
+                    cell = Cell(whole_of(rates[line.entry.model]))
+                    self.cells[place, self.strategies[0], suite] = cell
+        firm: dict[tuple[str, Key], dict[int, int]] = {}
+        for (place, strategy, key), cell in self.cells.items():
+            if cell.whole and cell.proven and not cell.apart:
+                firm.setdefault((strategy, key), {})[place] = cell.value
+        for (strategy, key), values in firm.items():
+            best_first = sorted(values.values(), reverse=True)
+            for place, value in values.items():
+                rank = 1 + best_first.index(value), len(values)
+                self.cells[place, strategy, key] = self.cells[place, strategy, key]._replace(rank=rank)
+        self.ranked = {key: (len(values), int(median(values.values()))) for key, values in firm.items()}
 
 
 def _mean(line: BoardLine, row: Json) -> Cell:
@@ -268,12 +264,6 @@ def _mean(line: BoardLine, row: Json) -> Cell:
     return Cell(whole_of(row["score"]), whole, proven, said, interval, row["tasks_scored"])
 
 
-def _ranks(values: Mapping[int, int]) -> Ranks:
-    places, first = sorted(values, key=lambda place: -values[place]), dict[int, int]()
-    of = {place: (first.setdefault(values[place], rank), len(places)) for rank, place in enumerate(places, 1)}
-    return Ranks(of, int(median(values.values())))
-
-
 class Column(NamedTuple):
     key: Key
     group: Group
@@ -282,15 +272,17 @@ class Column(NamedTuple):
 
 #: of each row of a table, the place of the line whose score stands there
 _Places: TypeAlias = Callable[[str, Column], Sequence[int | None]]
+#: what a table says of a strategy, a column, the place of a line, and the number there
+_Say: TypeAlias = Callable[[str, Column, int, Cell], Any]
 
 
 def suite_board(scores: Scores, suite: str) -> Json:
     groups = [group for group in scores.groups if group.suite == suite]
     columns = [Column(group, group, title(group.axis, group.value)) for group in groups]
-    if (scores.strategies[0], suite) in scores.ranks:  # the paper ranks by win rates
+    if (scores.strategies[0], suite) in scores.ranked:  # the paper ranks by win rates
         columns.insert(0, Column(suite, scores.whole[suite], "Win rate"))
     places = sorted({place for place, _, key in scores.cells if key in groups})
-    return _board(scores, columns, lambda *_: places, [scores.site.lines[place] for place in places])
+    return _board(scores, columns, lambda *_: places, [scores.site.lines[place] for place in places])[0]
 
 
 def front_board(scores: Scores) -> Json:
@@ -302,7 +294,7 @@ def front_board(scores: Scores) -> Json:
     lines, columns, found = scores.site.lines, list[Column](), dict[str, list[int]]()
     for suite, group in scores.whole.items():
         name = scores.site.tasks.suites[suite].title
-        if wins := (scores.strategies[0], suite) in scores.ranks:
+        if wins := (scores.strategies[0], suite) in scores.ranked:
             columns.append(Column(suite, group, f"{name}: win rate"))
         columns.append(Column(group, group, f"{name}: mean" if wins else name))
     for place, line in enumerate(lines):
@@ -319,37 +311,43 @@ def front_board(scores: Scores) -> Json:
             for places in models
         ]
 
-    def version(strategy: str, column: Column, place: int) -> str | None:
+    def version(strategy: str, column: Column, place: int, _: Cell) -> str | None:
         n = sum((other, strategy, column.group) in scores.cells for other in of[place])
         said = [version_of(lines[place].entry), f"best of {n}" if n > 1 else ""]
         return ", ".join(filter(None, said)) or None if lines[place].published else None
 
     rows = [[lines[place] for place in places] for places in models]
-    board = _board(scores, columns, best, [row[0] for row in rows])
-    board["entries"]["label"] = list(map(_label, rows))
+    board, of_cells = _board(scores, columns, best, [row[0] for row in rows])
+    known = [identity_of(row[0].entry) if row[0].published and len(row) > 1 else None for row in rows]
+    titles = [of.title if of else row[0].title for of, row in zip(known, rows, strict=True)]
+    board["entries"]["label"] = titles
     facts = list(map(facts_of_lines, rows))
     board["entries"] |= {name: [one.get(name) for one in facts] for name in FACTS}
-    known = [name for name, _ in board["strategies"]]
-    board["versions"] = _table(known, columns, best, version)
-    board["dates"] = _table(known, columns, best, lambda _name, _one, place: lines[place].facts.get("date"))
+    board["versions"] = of_cells(version)
+    board["dates"] = of_cells(lambda _name, _one, place, _cell: lines[place].facts.get("date"))
     return board
 
 
-def _board(scores: Scores, columns: Sequence[Column], places: _Places, lines: Sequence[BoardLine]) -> Json:
-    """Rows, columns, and strategy, column, row -> score, interval, and what is unlike the paper."""
+def _board(
+    scores: Scores, columns: Sequence[Column], places: _Places, lines: Sequence[BoardLine]
+) -> tuple[Json, Callable[[_Say], list[list[list[Any]]]]]:
+    """Rows, columns, and strategy, column, row -> score, interval, and what is unlike the paper.
+
+    Second what makes further tables of these.
+    """
     titles, words, wanted = axis_titles(), {"": 0}, {column.group for column in columns}
     used = {strategy for _, strategy, key in scores.cells if key in wanted}
     strategies = [strategy for strategy in scores.strategies if strategy in used]
     axes = list(dict.fromkeys(column.group.axis for column in columns))
 
-    def of(say: Callable[[Cell, Column], Any]) -> list[list[list[Any]]]:
-        def said(strategy: str, column: Column, place: int) -> Any:
-            cell = scores.cells.get((place, strategy, column.key))
-            return None if cell is None else say(cell, column)
+    def of(say: _Say) -> list[list[list[Any]]]:
+        def said(name: str, one: Column, place: int | None) -> Any:
+            cell = None if place is None else scores.cells.get((place, name, one.key))
+            return None if place is None or cell is None else say(name, one, place, cell)
 
-        return _table(strategies, columns, places, said)
+        return [[[said(name, one, at) for at in places(name, one)] for one in columns] for name in strategies]
 
-    return {
+    content = {
         "strategies": [[name, strategy_title(name)] for name in strategies],
         "axes": [[axis, axis_title(titles[axis])] for axis in axes],
         "columns": [[axes.index(one.group.axis), one.title, one.group.n_tasks] for one in columns],
@@ -360,41 +358,22 @@ def _board(scores: Scores, columns: Sequence[Column], places: _Places, lines: Se
             "trust": [levels_words(line.checked.verdicts.values()) for line in lines],
             **{name: [line.facts.get(name) for line in lines] for name in FACTS},
         },
-        "scores": of(lambda cell, _: cell.shown),
-        "intervals": of(lambda cell, column: cell.interval if column.group.axis == "suite" else None),
-        "apart": of(lambda cell, _: words.setdefault(cell.apart, len(words))),
-        "apart_words": list(words),
-        "ranks": _table(
-            strategies, columns, places, lambda name, one, at: (scores.rank(name, one.key, at) or [None])[0]
+        "scores": of(lambda _name, _one, _place, cell: cell.shown),
+        "intervals": of(
+            lambda _name, one, _place, cell: cell.interval if one.group.axis == "suite" else None
         ),
-        "ranked": [
-            [len(ranks.of) if (ranks := scores.ranks.get((name, one.key))) else 0 for one in columns]
-            for name in strategies
-        ],
+        "apart": of(lambda _name, _one, _place, cell: words.setdefault(cell.apart, len(words))),
+        "apart_words": list(words),
+        "ranks": of(lambda _name, _one, _place, cell: cell.rank and cell.rank[0]),
+        "ranked": [[scores.ranked.get((name, one.key), (0,))[0] for one in columns] for name in strategies],
     }
-
-
-def _table(
-    strategies: Sequence[str],
-    columns: Sequence[Column],
-    places: _Places,
-    of: Callable[[str, Column, int], Any],
-) -> list[list[list[Any]]]:
-    return [
-        [[None if place is None else of(name, one, place) for place in places(name, one)] for one in columns]
-        for name in strategies
-    ]
+    return content, of
 
 
 def axis_title(words: str) -> str:
     """The title of an axis without the suites that have it: a page is of one suite."""
     name = words.partition(" (")[0]
     return name[:1].upper() + name[1:]
-
-
-def _label(lines: Sequence[BoardLine]) -> str:
-    known = identity_of(lines[0].entry) if lines[0].published and len(lines) > 1 else None
-    return known.title if known else lines[0].title
 
 
 def facts_of_lines(lines: Sequence[BoardLine]) -> dict[str, str | float]:

@@ -20,8 +20,8 @@ from medtasks_ext.registry.columns import BibEntry, cited_by, entries_of
 from medtasks_ext.registry.metadata import terms_words
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.registry.tasks import rows_words, scored_by_words
-from medtasks_ext.report import page as report_page
 from medtasks_ext.report.groups import axis_titles, title
+from medtasks_ext.report.payload import PAGE, SHARED
 from medtasks_ext.report.pictures import FONT, kinds, licences, themes, vendored
 from medtasks_ext.report.site.boards import (
     BoardLine,
@@ -30,7 +30,6 @@ from medtasks_ext.report.site.boards import (
     axis_title,
     facts_of_lines,
     front_board,
-    scores_of,
     suite_board,
     whole_of,
 )
@@ -39,7 +38,6 @@ from medtasks_ext.version import __version__
 
 if TYPE_CHECKING:
     from medtasks_ext.registry import Dataset, Suite
-    from medtasks_ext.report.groups import Group
     from medtasks_ext.results.experiments import Experiment
 
 _LISTED = 30  # models on a page
@@ -78,8 +76,7 @@ def _page(
         f"The official reader loses up to {loss:.0%} of the gold answers themselves." if loss else "",
     )
     return {
-        "kind": "dataset",
-        "title": record.name,
+        **{"kind": "dataset", "id": dataset.id, "title": record.name},
         "summary": record.summary,
         "suite": [suite.id, suite.title],
         "axes": {axis: ", ".join(title(axis, value) for value in record.axis(axis)) for axis in _AXES},
@@ -106,37 +103,21 @@ def _page(
             for strategy in scores.strategies
             if (some := found.get((dataset.id, strategy)))
         ],
-        "run": [
-            f"medtasks preview {dataset.id} --data sample",
-            f"medtasks run --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL",
-            f"lm_eval --tasks {dataset.id} --model vllm --model_args pretrained=ORG/MODEL "
-            "--batch_size auto --apply_chat_template",
-        ],
     }
 
 
 def _board(strategy: str, some: list[tuple[BoardLine, int]]) -> Json:
+    def of(line: BoardLine) -> list[Any]:
+        return [*map(line.facts.get, ("size", "access")), int(line.published)]
+
     some = sorted(some, key=lambda pair: -pair[1])
     values = [score for _, score in some]
-    best = []
-    for line, score in some[:_LISTED]:
-        rank = 1 + sum(value > score for value in values)
-        facts = line.facts.get("size"), line.facts.get("access"), int(line.published)
-        best.append([line.title, line.page, score, rank, *facts])
+    best = [
+        [line.title, line.page, score, 1 + values.index(score), *of(line)] for line, score in some[:_LISTED]
+    ]
     return {"strategy": strategy_title(strategy), "n": len(some), "median": int(median(values)), "best": best}
 
 
-_FACT_TITLES = {
-    "organisation": "Organisation",
-    "size": "Parameters, billions",
-    "access": "Weights",
-    "domain": "Domain",
-    "reasoning": "Reasons before it answers",
-    "date": "Released",
-    "license": "Licence",
-    "price_in": "Input, USD per million tokens",
-    "price": "Output, USD per million tokens",
-}
 #: Conditions that the table of tasks has in columns of their own.
 _IN_COLUMNS = ("strategy", "n", "n_of_suite", "differs", "documents", "judged")
 #: Ranks among fewer lines say nothing of single values.
@@ -147,12 +128,11 @@ _NO_AXES = ("suite", "access")
 
 
 def model_page(scores: Scores, lines: Sequence[BoardLine]) -> Json:
-    facts = facts_of_lines(lines)
     first = next((line for line in lines if not line.published), lines[0])
     return {
         "kind": "model",
         "title": first.entry.model,
-        "facts": [[words, facts[name]] for name, words in _FACT_TITLES.items() if name in facts],
+        "facts": facts_of_lines(lines),
         "hub_id": next((hub for line in lines if (hub := line.entry.details.get("hub_id"))), None),
         "lines": [_line(scores, line) for line in lines],
     }
@@ -187,21 +167,14 @@ def _places(scores: Scores, place: int) -> Iterator[Json]:
     for suite, whole in scores.whole.items():
         for strategy in scores.strategies:
             if cell := scores.cells.get((place, strategy, whole)):
-                rank = scores.rank(strategy, whole, place)
                 row = {
-                    "suite": suite,
-                    "title": scores.site.tasks.suites[suite].title,
-                    "strategy": strategy_title(strategy),
-                    "score": cell.value,
-                    "interval": cell.interval,
-                    "tasks": cell.tasks,
-                    "of": whole.n_tasks,
-                    "rank": rank,
-                    "otherwise": cell.apart,
-                    "unproven": not cell.proven,
+                    **{"suite": suite, "title": scores.site.tasks.suites[suite].title},
+                    **{"strategy": strategy_title(strategy), "score": cell.value, "interval": cell.interval},
+                    **{"tasks": cell.tasks, "of": whole.n_tasks, "rank": cell.rank},
+                    **{"otherwise": cell.apart, "unproven": not cell.proven},
                 }
-                enough = rank and rank[1] >= _FEWEST_LINES
-                yield row | ({"axes": _axes(scores, place, whole, strategy)} if enough else {})
+                enough = cell.rank and cell.rank[1] >= _FEWEST_LINES
+                yield row | ({"axes": _axes(scores, place, suite, strategy)} if enough else {})
 
 
 def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]:
@@ -228,27 +201,25 @@ def _task(line: BoardLine, item: Experiment, words: dict[str, int]) -> list[Any]
     ]
 
 
-def _axes(scores: Scores, place: int, whole: Group, strategy: str) -> list[Any]:
+def _axes(scores: Scores, place: int, suite: str, strategy: str) -> list[Any]:
     """A line's ranks by axis of a suite."""
     titles, found = axis_titles(), dict[str, list[Any]]()
     for group in scores.groups:
-        rank = scores.rank(strategy, group, place)
-        if group.suite == whole.suite and group.axis not in _NO_AXES and rank and rank[1] >= _FEWEST_LINES:
-            cell, middle = scores.cells[place, strategy, group], scores.ranks[strategy, group].middle
-            row = [title(group.axis, group.value), cell.tasks, cell.value, middle, *rank]
+        cell = scores.cells.get((place, strategy, group)) if group.suite == suite else None
+        if cell and cell.rank and cell.rank[1] >= _FEWEST_LINES and group.axis not in _NO_AXES:
+            middle = scores.ranked[strategy, group][1]
+            row = [title(group.axis, group.value), cell.tasks, cell.value, middle, *cell.rank]
             found.setdefault(group.axis, []).append(row)
     shown = [axis for axis in dict.fromkeys([*_RANKED_AXES, *titles]) if axis in found]
     return [[axis_title(titles[axis]), found[axis]] for axis in shown]
 
 
 MARK = "medtasks-site.json"
-_HERE, _REPORT = Path(__file__).parent / "page", Path(report_page.__file__).parent
+_HERE = Path(__file__).parent / "page"
 #: Of the report and of this site, in the order in which they build on each other.
 _OWN = ("marks", "board", "facts", "front", "model", "dataset", "about", "main")
-_SCRIPTS = [_HERE / "state.js", *(_REPORT / f"{name}.js" for name in report_page.SHARED)]
+_SCRIPTS = [_HERE / "state.js", *(PAGE / f"{name}.js" for name in SHARED)]
 _SCRIPTS += [_HERE / f"{name}.js" for name in _OWN]
-#: Characters of data beyond which a page holds it packed.
-_LONGEST_PLAIN = 30_000
 
 
 def write_site(folder: Path, site: Site) -> None:
@@ -256,12 +227,7 @@ def write_site(folder: Path, site: Site) -> None:
     if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
         remedy = "give another folder to -o"
         raise MedtasksError("holds files that no site wrote", where=folder, remedy=remedy)
-    with replaced_folder(folder) as made:
-        _write(made, site)
-
-
-def _write(folder: Path, site: Site) -> None:
-    scores = scores_of(site)
+    scores = Scores(site)
     pages = {"index.html": {**front_board(scores), "kind": "front", "title": "Models"}}
     for suite in [suite for suite in site.tasks.suites.values() if suite.id in scores.whole]:
         about = {"kind": "board", "title": suite.title, "about": suite.mean_rule}
@@ -271,20 +237,19 @@ def _write(folder: Path, site: Site) -> None:
     pages["about.html"] = {**_about(site), "kind": "about", "title": "About and data"}
     n = sum(line.published for line in site.lines)
     frame = {
-        "made": time.strftime("%Y-%m-%d"),
-        "version": __version__,
-        "published": n,
-        "submitted": len(site.lines) - n,
+        **{"made": time.strftime("%Y-%m-%d"), "version": __version__},
+        **{"published": n, "submitted": len(site.lines) - n},
         "links": [[name, page["title"]] for name, page in pages.items()],
     }
     models = {f"models/{name}": model_page(scores, lines) for name, lines in site.models.items()}
     of_data = {f"datasets/{name}.html": page for name, page in datasets.items()}
-    for name, content in {**pages, **models, **of_data}.items():
-        put(folder, name, frame, content)
-    _write_assets(folder / "assets")
-    # GitHub Pages would leave out what begins with an underscore
-    (folder / ".nojekyll").touch()
-    write_json(folder / MARK, {"medtasks": __version__, "made": frame["made"], "files": [*pages]})
+    with replaced_folder(folder) as made:
+        for name, content in {**pages, **models, **of_data}.items():
+            put(made, name, frame, content)
+        _write_assets(made / "assets")
+        # GitHub Pages would leave out what begins with an underscore
+        (made / ".nojekyll").touch()
+        write_json(made / MARK, {"medtasks": __version__, "made": frame["made"], "files": [*pages]})
 
 
 def _about(site: Site) -> Json:
@@ -306,7 +271,7 @@ def _write_assets(folder: Path) -> None:
     pictures = json.dumps({"kinds": kinds(), "themes": themes(), "font": FONT}, separators=(",", ":"))
     first = f'"use strict";\nconst PICTURES = {pictures};'
     write_text(folder / "site.js", "\n".join([first, *map(_text, _SCRIPTS)]))
-    write_text(folder / "site.css", "\n".join(map(_text, (_REPORT / "report.css", _HERE / "site.css"))))
+    write_text(folder / "site.css", "\n".join(map(_text, (PAGE / "report.css", _HERE / "site.css"))))
     write_text(folder / "pictures.js", "\n".join(map(_text, vendored())))
     write_text(folder / "pictures.LICENSES.txt", licences())
 
@@ -318,11 +283,9 @@ def _text(file: Path) -> str:
 def put(folder: Path, name: str, frame: Mapping[str, Any], content: Mapping[str, Any]) -> None:
     home = "../" * name.count("/")
     said = data_in_page({**frame, **content, "home": home, "page": name})
-    packed = len(said) > _LONGEST_PLAIN
     page = Template(_text(_HERE / "site.html")).substitute(
         home=home,
         title=title_in_page(f"{content['title']} · medtasks"),
-        form=" data-packed" if packed else "",
-        data=b64encode(gzip.compress(said.encode(), mtime=0)).decode() if packed else said,
+        data=b64encode(gzip.compress(said.encode(), mtime=0)).decode(),
     )
     write_text(folder / name, page)

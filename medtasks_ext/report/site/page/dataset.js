@@ -78,13 +78,19 @@ function bestPart(board, boards) {
 const unsettledPart = () =>
   site.unsettled.length ? make("section", {}, text("h3", "", "What is unsettled"), bullets(site.unsettled)) : null;
 
+const runLines = (id) => [
+  `medtasks preview ${id} --data sample`,
+  `medtasks run --tasks ${id} --model vllm --model_args pretrained=ORG/MODEL`,
+  `lm_eval --tasks ${id} --model vllm --model_args pretrained=ORG/MODEL --batch_size auto --apply_chat_template`,
+];
+
 function runPart() {
   const linked = (words) => (/^https:\/\/\S+$/.test(words) ? link(words, words) : words);
   return make(
     "section",
     {},
     text("h3", "", "How to run it"),
-    make("pre", { tabIndex: 0, textContent: site.run.join("\n\n") }),
+    make("pre", { tabIndex: 0, textContent: runLines(site.id).join("\n\n") }),
     text("h3", "", "Score, rows and terms"),
     termList(site.facts.filter(([, words]) => words).map(([term, words]) => [term, linked(words)])),
   );

@@ -1,12 +1,24 @@
 // The page of a model: what it is, where it is strong and weak, and every score with its conditions.
 
+const FACT_TITLES = [
+  ["organisation", "Organisation"],
+  ["size", "Parameters, billions"],
+  ["access", "Weights"],
+  ["domain", "Domain"],
+  ["reasoning", "Reasons before it answers"],
+  ["date", "Released"],
+  ["license", "Licence"],
+  ["price_in", "Input, USD per million tokens"],
+  ["price", "Output, USD per million tokens"],
+];
+
 function drawModel() {
   const path = site.hub_id?.split("/").map(encodeURIComponent).join("/");
   const lead = leadOf();
   return [
     make("h2", {}, site.title),
     factList([
-      ...site.facts.map(([term, meaning]) => [term, String(meaning)]),
+      ...FACT_TITLES.filter(([name]) => name in site.facts).map(([name, term]) => [term, String(site.facts[name])]),
       ["On the hub", path ? link(`https://huggingface.co/${path}`, site.hub_id) : null],
     ]),
     lead ? profilePart(lead) : null,
