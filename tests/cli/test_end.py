@@ -57,7 +57,7 @@ def test_prompts_that_do_not_hold_their_examples_are_said_wherever_the_score_sta
     assert "prompts that carry fewer examples, to fit the context: bridge_chip_ctc" in report
     medtasks.done("card", "fewer", "-o", "card", "--parts")
     card = "".join(path.read_text() for path in Path("card").rglob("*.md"))
-    assert "8 prompts carry fewer examples than asked for, to fit the context." in card
+    assert "Prompts with fewer examples than asked for, to fit the context: 8." in card
 
 
 def test_the_highest_possible_score_stands_beside_the_score(medtasks):

@@ -52,7 +52,7 @@ def test_the_section_shows_suites_tasks_settings_and_the_command(medtasks, run, 
         f"| `{task}` | zero-shot | exact_match | {score:.4f} [" in text for task, score in scores.items()
     )
     assert f"medtasks run --tasks {TASK},{OTHER} --model random-label" in text
-    assert "2 of 2 experiments use medtasks' own prompts; scores from" in text
+    assert "0 of 2 tasks had official prompts" in text
     assert "SAMPLE" not in text
 
 

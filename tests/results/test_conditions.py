@@ -225,7 +225,7 @@ def test_a_score_over_some_of_the_judgements_is_marked_bounded_unranked_and_on_n
     medtasks("card", "a", "-o", "card")
     card = (tmp_path / "card" / "medical-evaluation.md").read_text(encoding="utf-8")
     assert "judged by gpt-4o" in card
-    assert f"1 task left out: scored on a part of the rows or judgements: `{TASK}` (75% of" in card
+    assert f"rows or judgements</summary>\n\n- `{TASK}` (75% of" in card
     assert f"| `{TASK}` |" not in card and f"| `{SECOND}` |" in card
 
 

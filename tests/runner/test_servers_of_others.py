@@ -76,7 +76,7 @@ def test_what_a_server_filters_is_no_answer_and_what_it_says_in_other_places_is_
     assert {item.get("reasoning", "") for item in stored} == {"", "Let me see.", "So."}
     assert result_of("run", TASK)["metrics"]["score"] == 3 / 8
     assert medtasks("card", "run", "-o", "card", "--parts").code == 0
-    assert "5 answers were filtered by the server" in Path("card/medical-evaluation.md").read_text("utf-8")
+    assert "server, so that the model gave none: 5." in Path("card/medical-evaluation.md").read_text("utf-8")
 
 
 def test_a_gateways_own_name_of_a_model_that_reasons_is_asked_as_the_messages_say(

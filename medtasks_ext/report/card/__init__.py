@@ -53,22 +53,14 @@ DETAILS = "medical-evaluation.md"
 def group_rows(entry: Entry, tasks: Registry) -> list[Json]:
     """Rows of the frame `groups` with a score: suites by strategy, each followed by its main axes."""
     asked = sorted({item.strategy for item in entry.experiments.values()} | {"zero_shot"}, key=strategy_order)
-    groups = tuple(
-        group
-        for suite in tasks.suites.values()
-        for group in groups_of(tasks)
-        if group.suite == suite.id and not group.derived and group.axis in ("suite", *suite.main_axes)
-    )
-    scores = [row for strategy in asked for row in group_scores(entry, strategy, groups)]
-    rows = [row for row in scores if row["score"] is not None]
-    place = {suite: number for number, suite in enumerate(tasks.suites)}
-
-    def position(row: Json) -> tuple[Any, ...]:
-        suite, axis = tasks.suites[row["suite"]], row["axis"]
-        number = 0 if axis == "suite" else 1 + suite.main_axes.index(axis)
-        return (place[suite.id], strategy_order(row["strategy"]), number, order(axis, row["value"]))
-
-    return sorted(rows, key=position)
+    rows = []
+    for suite in tasks.suites.values():
+        axes = ("suite", *suite.main_axes)
+        groups = [one for one in groups_of(tasks) if one.suite == suite.id and one.axis in axes]
+        groups.sort(key=lambda one: (axes.index(one.axis), order(one.axis, one.value)))
+        shown = tuple(one for one in groups if not one.derived)
+        rows += [row for strategy in asked for row in group_scores(entry, strategy, shown)]
+    return [row for row in rows if row["score"] is not None]
 
 
 def complete_tasks(entry: Entry) -> tuple[Entry, dict[str, str]]:
@@ -90,63 +82,49 @@ def scored(entry: Entry) -> list[Experiment]:
     return sorted(experiments, key=lambda item: (item.dataset.id, strategy_order(item.strategy)))
 
 
-def asked_with(entry: Entry, suite: str, strategy: str) -> str:
-    items = [
-        item for item in scored(entry) if item.dataset.metadata.suite == suite and item.strategy == strategy
-    ]
-    return " or ".join(
-        dict.fromkeys(item.words["asked_with"] for item in items if "asked_with" in item.words)
-    )
-
-
 def hub_dataset(experiment: Experiment) -> tuple[str, str] | None:
     """(repository, revision) of the hub dataset that the rows were downloaded from; None elsewhere."""
-    if experiment.loaded.get("origin") != "hub":
-        return None
-    source = experiment.dataset.blocks["rows"]
-    download = source.get("download") or {}
-    return (download["repo"], str(download["revision"])) if download.get("repo") else None
+    download = experiment.dataset.blocks["rows"].get("download") or {}
+    is_there = experiment.loaded.get("origin") == "hub" and download.get("repo")
+    return (download["repo"], str(download["revision"])) if is_there else None
 
 
 def command(manifest: Mapping[str, Any]) -> str:
     """The command lines that make the same run, one for each choice of documents; empty if unknown."""
     identity = manifest.get("identity") or {}
-    model, settings = identity.get("model"), identity.get("settings")
-    if not model or not settings or not manifest.get("requested"):
+    model, settings, names = identity.get("model"), identity.get("settings"), manifest.get("requested")
+    if not model or not settings or not names:
         return ""
     calls: dict[tuple[str, ...], list[str]] = {}
-    for task in manifest.get("tasks") or manifest["requested"]:
-        calls.setdefault(_choice_flags(choice_of(manifest, task)), []).append(task)
+    for task in manifest.get("tasks") or names:
+        choice = choice_of(manifest, task)
+        limit = () if choice.limit is None else ("--limit", f"{choice.limit:.15g}")
+        flags = limit if choice.samples is None else ("--samples", SAMPLES_FILE)
+        calls.setdefault(flags, []).append(task)
     if len(calls) == 1:
-        calls = dict.fromkeys(calls, manifest["requested"])
+        calls = dict.fromkeys(calls, names)
     return "\n".join(
-        shlex.join(["medtasks", "run", "--tasks", ",".join(names), *_flags(model, settings), *choice])
-        for choice, names in calls.items()
+        shlex.join(["medtasks", "run", "--tasks", ",".join(some), *_flags(model, settings), *flags])
+        for flags, some in calls.items()
     )
 
 
-def _choice_flags(choice: Choice) -> tuple[str, ...]:
-    if choice.samples is not None:
-        return ("--samples", SAMPLES_FILE)
-    return () if choice.limit is None else ("--limit", f"{choice.limit:.15g}")
-
-
 def _flags(model: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    words = ["--model", model["model"]]
-    if model["model_args"]:
-        words += ["--model_args", ",".join(f"{key}={value}" for key, value in model["model_args"].items())]
-    if template := settings.get("apply_chat_template"):
-        words += ["--apply_chat_template", *([template] if isinstance(template, str) else [])]
-    for flag in ("num_fewshot", "system_instruction", "data"):
-        if settings.get(flag) is not None:
-            words += [f"--{flag}", str(settings[flag])]
-    if settings.get("fewshot_as_multiturn") is not None:
-        words += ["--fewshot_as_multiturn", str(settings["fewshot_as_multiturn"]).lower()]
-    if settings.get("gen_kwargs"):
-        words += ["--gen_kwargs", ",".join(f"{key}={value}" for key, value in settings["gen_kwargs"].items())]
-    if settings.get("seed") is not None:
-        words += ["--seed", f"0,1234,1234,{settings['seed']}"]
-    return words
+    turns, seed = settings.get("fewshot_as_multiturn"), settings.get("seed")
+    template = settings.get("apply_chat_template")
+    words = ["--model", model["model"], *_pairs("--model_args", model["model_args"])]
+    words += ["--apply_chat_template"] * bool(template) + [template] * isinstance(template, str)
+    for flag, value in {
+        **{name: settings.get(name) for name in ("num_fewshot", "system_instruction", "data")},
+        "fewshot_as_multiturn": None if turns is None else str(turns).lower(),
+        "seed": None if seed is None else f"0,1234,1234,{seed}",
+    }.items():
+        words += [] if value is None else [f"--{flag}", str(value)]
+    return [*words, *_pairs("--gen_kwargs", settings.get("gen_kwargs") or {})]
+
+
+def _pairs(flag: str, values: Mapping[str, Any]) -> list[str]:
+    return [flag, ",".join(f"{key}={value}" for key, value in values.items())] if values else []
 
 
 SCHEMA_VERSION = "0.3.0"
@@ -157,40 +135,37 @@ _OWN_ENGINES = ("vllm", "hf", "sglang")
 def every_eval_ever(entry: Entry, tasks: Registry) -> dict[str, str]:
     """Path -> content as the project stores them: the record, and the final answers to open data."""
     now, versions = str(int(time.time())), entry.manifest.get("versions") or {}
-    evaluation = f"medtasks/{entry.model}/{now}"
+    evaluation, backend = f"medtasks/{entry.model}/{now}", entry.words.get("backend", "unknown")
     developer, _, name = entry.model.strip("/").rpartition("/")
     parts = [re.sub(r"[^\w.-]+", "_", part) or "unknown" for part in (developer, name)]
     results = [_every_eval_ever_result(item) for item in scored(entry)]
     identity = uuid5(NAMESPACE_URL, json.dumps([entry.model, entry.manifest.get("started"), results]))
     place, sidecar = f"every_eval_ever/data/medtasks/{'/'.join(parts)}", f"{identity}_samples.jsonl"
-    shared = {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation, "model_id": entry.model}
-    rows = [shared | row for item in scored(entry) for row in _instances(item, tasks)]
+    shared = {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation}
+    rows = [
+        {**shared, "model_id": entry.model, **row}
+        for item in scored(entry)
+        for row in _instances(item, tasks)
+    ]
     answers = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     record = {
-        "schema_version": SCHEMA_VERSION,
-        "evaluation_id": evaluation,
+        **shared,
         "evaluation_timestamp": str(entry.manifest.get("started") or ""),
         "retrieved_timestamp": now,
         "source_metadata": {
-            "source_name": "medtasks",
-            "source_type": "evaluation_run",
+            **{"source_name": "medtasks", "source_type": "evaluation_run"},
             "source_organization_name": "the evaluator of this run",
             "evaluator_relationship": "other",
         },
         "eval_library": {
-            "name": "lm_eval",
-            "version": str(versions.get("lm_eval") or "unknown"),
+            **{"name": "lm_eval", "version": str(versions.get("lm_eval") or "unknown")},
             "additional_details": {"task_pack": f"medtasks {versions.get('medtasks') or 'unknown'}"},
         },
         "model_info": {
-            "name": entry.model,
-            "id": entry.model,
-            "inference_engine": {"name": entry.words.get("backend", "unknown")},
+            **{"name": entry.model, "id": entry.model, "inference_engine": {"name": backend}},
             "additional_details": {
                 **_strings(entry.words),
-                "deployment_type": "self_deployed"
-                if entry.words.get("backend") in _OWN_ENGINES
-                else "unknown",
+                "deployment_type": "self_deployed" if backend in _OWN_ENGINES else "unknown",
                 "model_availability": "unknown",
             },
         },
@@ -218,10 +193,8 @@ def _instances(item: Experiment, tasks: Registry) -> Iterator[Json]:
             continue
         read = {"source": "output.raw", "extraction_method": "medtasks", "is_terminal": True, "turn_idx": 0}
         yield {
-            "evaluation_name": item.task,
-            "evaluation_result_id": item.task,
-            "sample_id": key,
-            "interaction_type": "single_turn",
+            **{"evaluation_name": item.task, "evaluation_result_id": item.task},
+            **{"sample_id": key, "interaction_type": "single_turn"},
             "input": {"raw": f"document {key} of the source", "reference": []},
             "output": {"raw": answers},
             "answer_attribution": [{**read, "extracted_value": str(parsed_of(sample).get("answer"))}],
@@ -230,28 +203,26 @@ def _instances(item: Experiment, tasks: Registry) -> Iterator[Json]:
 
 
 def _every_eval_ever_result(item: Experiment) -> Json:
-    record, interval = item.dataset.metadata, item.intervals.get("score")
+    record, interval, hub = item.dataset.metadata, item.intervals.get("score"), hub_dataset(item)
     generation = item.config.get("generation_kwargs") or {}
     uncertainty: Json = {"num_samples": item.n}
     if interval:
-        uncertainty["confidence_interval"] = {
-            "lower": interval.low,
-            "upper": interval.high,
-            "confidence_level": LEVEL,
-            "method": METHODS,
-        }
+        ends = {"lower": interval.low, "upper": interval.high}
+        uncertainty["confidence_interval"] = {**ends, "confidence_level": LEVEL, "method": METHODS}
+    source: Json = {"dataset_name": record.name, "source_type": "hf_dataset" if hub else "other"}
+    if hub:
+        source |= {"hf_repo": hub[0], "hf_split": "test", "samples_number": item.n}
     return {
-        "evaluation_name": item.task,
-        "evaluation_result_id": item.task,
-        "source_data": _source(item),
+        **{"evaluation_name": item.task, "evaluation_result_id": item.task},
+        "source_data": {
+            **source,
+            "additional_details": {**_strings(item.words), **({"revision": hub[1]} if hub else {})},
+        },
         "metric_config": {
             "metric_id": record.primary_metric,
             "metric_name": record.primary_metric.replace("_", " "),
-            "evaluation_description": (f"{record.declared.title} {record.name}: {record.primary_metric}"),
-            "lower_is_better": False,
-            "score_type": "continuous",
-            "min_score": 0,
-            "max_score": 1,
+            "evaluation_description": f"{record.declared.title} {record.name}: {record.primary_metric}",
+            **{"lower_is_better": False, "score_type": "continuous", "min_score": 0, "max_score": 1},
         },
         "score_details": {
             "score": item.score,
@@ -269,21 +240,6 @@ def _every_eval_ever_result(item: Experiment) -> Json:
     }
 
 
-def _source(item: Experiment) -> Json:
-    record = item.dataset.metadata
-    details = _strings(item.words)
-    if hub := hub_dataset(item):
-        return {
-            "dataset_name": record.name,
-            "source_type": "hf_dataset",
-            "hf_repo": hub[0],
-            "hf_split": "test",
-            "samples_number": item.n,
-            "additional_details": {**details, "revision": hub[1]},
-        }
-    return {"dataset_name": record.name, "source_type": "other", "additional_details": details}
-
-
 def _strings(values: Mapping[str, Any]) -> dict[str, str]:
     """The schema takes texts alone."""
     return {
@@ -292,20 +248,16 @@ def _strings(values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-# ---------------------------------------------------------------------- the manifest
-
-SCHEMA = 1
-
-
 def manifest(entry: Entry) -> Json:
     """Paths of this machine are left out."""
     made = entry.manifest
     identity = made.get("identity") or {}
+    arguments = (identity.get("model") or {}).get("model_args", {})
     return {
-        "schema": SCHEMA,
+        "schema": 1,
         "model": entry.model,
-        "model_arguments": (identity.get("model") or {}).get("model_args", {}),
-        "model_revision": (identity.get("model") or {}).get("model_args", {}).get("revision", "not pinned"),
+        "model_arguments": arguments,
+        "model_revision": arguments.get("revision", "not pinned"),
         "started": made.get("started"),
         "versions": made.get("versions", {}),
         "settings": identity.get("settings", {}),
@@ -326,21 +278,17 @@ def manifest(entry: Entry) -> Json:
 
 
 def _task(item: Experiment, choice: Choice) -> Json:
-    loaded = {key: value for key, value in item.loaded.items() if key not in ("task", "where")}
-    if item.loaded.get("origin") == "hub":
-        loaded["where"] = item.loaded.get("where")
+    apart = ("task",) if item.loaded.get("origin") == "hub" else ("task", "where")
     return {
         "version": item.version,
         "documents": item.n,
         "conditions": {name: value for name, value in shown(item.facts).items() if value is not None},
         "chosen": "all" if choice.whole else choice.model_dump(mode="json", exclude_none=True),
-        "loaded": loaded,
-        "num_fewshot": item.config.get("num_fewshot"),
-        "generation_kwargs": item.config.get("generation_kwargs"),
+        "loaded": {key: value for key, value in item.loaded.items() if key not in apart},
+        **{name: item.config.get(name) for name in ("num_fewshot", "generation_kwargs")},
         "metrics": item.metrics,
         "intervals": {name: [interval.low, interval.high] for name, interval in item.intervals.items()},
-        "cut": item.cut,
-        "tokens": item.tokens,
+        **{"cut": item.cut, "tokens": item.tokens},
     }
 
 
@@ -362,13 +310,13 @@ def model_index(entry: Entry, tasks: Registry) -> str:
 def _suites(entry: Entry, tasks: Registry) -> Iterator[EvalResult]:
     from huggingface_hub import EvalResult
 
-    for row in group_rows(entry, tasks):
-        if row["axis"] != "suite":
-            continue
+    for row in (row for row in group_rows(entry, tasks) if row["axis"] == "suite"):
         words, suite = strategy_title(row["strategy"]), tasks.suites[row["suite"]]
         of = f"{row['tasks_scored']} of {row['tasks']}"
         arguments: Json = {"tasks": of}
-        if added := asked_with(entry, suite.id, row["strategy"]):
+        items = [item for item in scored(entry) if item.dataset.suite is suite]
+        asked = (item.words.get("asked_with") for item in items if item.strategy == row["strategy"])
+        if added := " or ".join(filter(None, dict.fromkeys(asked))):
             arguments["asked_with"] = added
         if row["interval_low"] is not None:
             arguments["interval_95"] = [round(row[f"interval_{end}"], DIGITS) for end in ("low", "high")]
@@ -427,10 +375,7 @@ def eval_results(
             source_name=f"medtasks {__version__}" if _page(entry) else None,
             notes=", ".join([*said, f"{item.conditions.wording or 'unknown'} prompts"]),
         )
-        content = eval_result_entries_to_yaml([result])
-        files[f".eval_results/{item.task}.yaml"] = yaml.safe_dump(
-            content, sort_keys=False, allow_unicode=True
-        )
+        files[f".eval_results/{item.task}.yaml"] = _yaml(eval_result_entries_to_yaml([result]))
     return files
 
 

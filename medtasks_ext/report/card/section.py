@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from medtasks_ext.errors import some
 from medtasks_ext.registry.metadata import restrictions
 from medtasks_ext.registry.strategies import strategy_title
 from medtasks_ext.report.card import DETAILS, SAMPLES_FILE, command, group_rows, scored
 from medtasks_ext.report.groups import best_and_worst
 from medtasks_ext.report.pictures import Value, picture, svg, themes
-from medtasks_ext.report.standing import (
-    measured_words,
-    quarters_of,
-    range_words,
-    standings,
-    tasks_words,
-)
+from medtasks_ext.report.standing import measured_words, quarters_of, range_words, standings, tasks_words
 from medtasks_ext.results.conditions import confirmed_words, counted
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.tables import table
@@ -49,19 +44,15 @@ def picture_name(row: Json) -> str:
 
 def drawn(row: Json, model: str, models: Mapping[str, str]) -> str:
     """Each published model a line on the scale of scores, the own score with its interval above them."""
-    scores, mine = [rival["score"] for rival in row["rivals"]], row["score_comparable"]
+    mine, colours, name = row["score_comparable"], themes()["light"], f"{model} {row['score_comparable']:.2f}"
+    rivals = [(models[rival["entry"]], rival["score"]) for rival in row["rivals"]]
+    scores = [score for _, score in rivals]
     place = (mine - min(scores)) / (max(scores) - min(scores) or 1)
-    colours = themes()["light"]
-    rows: list[dict[str, Value]] = []
-    for rival in row["rivals"]:
-        tip = f"{models[rival['entry']]}\n{rival['score']:.3f}"
-        rows.append({"role": "rival", "value": rival["score"], "tip": tip})
-    name = f"{model} {mine:.2f}"
     own: dict[str, Value] = {"role": "own", "value": mine, "low": row["low"], "high": row["high"]}
-    rows.append({**own, "name": name, "tip": name})
+    rows = [{"role": "rival", "value": score, "tip": f"{of}\n{score:.3f}"} for of, score in rivals]
     spec = picture(
         "places",
-        rows,
+        [*rows, {**own, "name": name, "tip": name}],
         width=_WIDTH,
         quarters=[dict(zip(("q1", "q2", "q3"), quarters_of(scores), strict=True))],
         align="left" if place < 0.25 else "right" if place > 0.75 else "center",
@@ -78,33 +69,31 @@ SAMPLE_NOTE = (
 
 #: Rows of the table on the card: with more, it would not fit on a screen of the hub.
 _MOST_ROWS = 4
-#: Lines of one kind that stand unfolded.
-_FEW = 3
 #: Groups that are named as the best ones, and as the worst.
 _BEST = 2
 SAFETY = "The score of a benchmark is no evidence that a model is safe in the care of patients."
 
 
 def card_section(
-    entry: Entry,
-    tasks: Registry,
-    left_out: Mapping[str, str],
-    standings: Sequence[Json],
-    *,
-    pictures: bool,
+    entry: Entry, tasks: Registry, left_out: Mapping[str, str], standings: Sequence[Json], *, pictures: bool
 ) -> str:
     """What stands on the card; `pictures` says whether files of these lie beside it."""
     means = group_rows(entry, tasks)
     rows = [row for row in means if row["axis"] == "suite"]
-    said, standing = f"{tasks_words(len(scored(entry)))} measured, each by a score of its own", None
     lines = [f"## Medical evaluation ({entry.model})", ""]
     if rows:
-        said, first, standing = _headline(rows, standings, tasks)
-        own = [row for row in means if _place(row) == _place(first)]
-        best, worst = best_and_worst(own, _BEST)
+        first = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
+        standing = next((item for item in standings if _place(item) == _place(first)), None)
+        title = tasks.suites[first["suite"]].title
+        measured = first["score"], first["tasks_scored"], title, first["tasks"], first["strategy"]
+        ranked = standing and standing["ranked"]
+        said = standing["sentence"] if standing and ranked else measured_words(*measured)
+        best, worst = best_and_worst([row for row in means if _place(row) == _place(first)], _BEST)
         said_of = (("Best", best), ("Worst", worst))
         if groups := [f"{side}: {'; '.join(map(_group_words, some))}." for side, some in said_of if some]:
             lines += [" ".join(groups), ""]
+    else:
+        said, standing = f"{tasks_words(len(scored(entry)))} measured, each by a score of its own", None
     lines += [f"**{said}.**", "", f"{_settings(entry)} {_asked(scored(entry))}", ""]
     if standing and pictures:
         lines += [_picture(standing), ""]
@@ -141,8 +130,12 @@ def card_details(
     for item in standings:
         lines += [f"**{item['sentence']}.**", "", *([_picture(item), ""] if pictures else [])]
         lines += [*(f"- {line}" for line in item["remarks"]), ""]
-    if warnings := _warnings(entry):
-        lines += ["> **Read with care**", ">", *(f"> - {line}" for line in warnings), ""]
+    if unread := _unreadable(entry):
+        named = [
+            f"`{item.dataset.id}` ({strategy_title(item.strategy)}): {item.metrics['valid']:.1%}"
+            for item in unread
+        ]
+        lines += [f"> **Read with care**: few answers could be read in {some(named, _MOST_NAMED, '; ')}.", ""]
     lines += [
         f"Evaluated with {MADE_WITH}. A suite's score is the "
         "mean over its tasks, on 0–1; in brackets the 95 % interval (1,000 bootstrap resamples of the "
@@ -152,16 +145,13 @@ def card_details(
     means = group_rows(entry, tasks)
     lines += table(_OF_SUITES, [_suite_cells(row, tasks) for row in means if row["axis"] == "suite"])
     lines += ["", "## What to know", "", *(f"- {line}" for line in _remarks(entry)), ""]
-    lines += _listed(
-        "left out: scored on a part of the rows or judgements",
-        [f"`{name}` ({words})" for name, words in left_out.items()],
-    )
-    lines += _listed("scored on a part of the rows or judgements", _on_a_part(entry))
+    what = "scored on a part of the rows or judgements"
+    lines += _listed(f"left out: {what}", [f"`{name}` ({words})" for name, words in left_out.items()])
+    lines += _listed(what, _on_a_part(entry))
     # tasks that are measured unlike each other have no mean, and a value with one of them would look like one
-    if axes := [row for row in means if row["axis"] != "suite" and tasks.suites[row["suite"]].averaged]:
-        rows = [
-            (f"{cells[0]}: {row['title']}", *cells[1:]) for row in axes if (cells := _suite_cells(row, tasks))
-        ]
+    axes = [row for row in means if row["axis"] != "suite" and tasks.suites[row["suite"]].averaged]
+    cells = [(row["title"], _suite_cells(row, tasks)) for row in axes]
+    if rows := [(f"{first}: {title}", *rest) for title, (first, *rest) in cells]:
         lines += [*_folded("Means by language, kind of task and other axes", table(_OF_SUITES, rows)), ""]
     lines += _folded("Every task", table(_OF_TASKS, _task_cells(entry)))
     if line := command(entry.manifest):
@@ -176,19 +166,6 @@ def _group_words(row: Json) -> str:
     ends = f"[{row['interval_low']:.2f}, {row['interval_high']:.2f}]"
     chance = "" if row["chance"] is None else f", chance {row['chance']:.2f}"
     return f"{row['title']} {row['score']:.2f} {ends} ({tasks_words(row['tasks_scored'])}{chance})"
-
-
-def _headline(
-    rows: Sequence[Json], standings: Sequence[Json], tasks: Registry
-) -> tuple[str, Json, Json | None]:
-    """What is said first, the suite's mean that it is of, and where that stands among published models."""
-    row = max(rows, key=lambda row: (row["tasks_scored"] / row["tasks"], row["tasks_scored"]))
-    own = next((item for item in standings if _place(item) == _place(row)), None)
-    if own and own["ranked"]:
-        return own["sentence"], row, own
-    title = tasks.suites[row["suite"]].title
-    words = measured_words(row["score"], row["tasks_scored"], title, row["tasks"], row["strategy"])
-    return words, row, own
 
 
 def _place(row: Json) -> tuple[str, str]:
@@ -230,14 +207,11 @@ def _task_cells(entry: Entry) -> list[tuple[str, ...]]:
     cells: list[tuple[str, ...]] = []
     for item in scored(entry):
         interval = item.intervals.get("score")
-        figures = (
-            _score(item.score or 0.0, (interval.low, interval.high) if interval else (None, None)),
-            f"{item.n:,}",
-            _share(item.metrics.get("valid")),
-        )
-        data = item.words["data"] + (", rebuilt" if item.conditions.source == "rebuilt" else "")
+        score = _score(item.score or 0.0, (interval.low, interval.high) if interval else (None, None))
         asked = (f"`{item.dataset.id}`", strategy_title(item.strategy), item.dataset.metadata.primary_metric)
-        cells.append((*asked, *figures, data, item.words["prompt"]))
+        data = item.words["data"] + (", rebuilt" if item.conditions.source == "rebuilt" else "")
+        shares = f"{item.n:,}", _share(item.metrics.get("valid"))
+        cells.append((*asked, score, *shares, data, item.words["prompt"]))
     return cells
 
 
@@ -246,12 +220,8 @@ def _folded(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _listed(what: str, names: Sequence[str]) -> list[str]:
-    if not names:
-        return []
     title = f"{tasks_words(len(names))} {what}"
-    if len(names) <= _FEW:
-        return [f"- {title}: {', '.join(names)}", ""]
-    return [*_folded(title, [f"- {name}" for name in names]), ""]
+    return [*_folded(title, [f"- {name}" for name in names]), ""] if names else []
 
 
 def _score(score: float, ends: Sequence[float | None]) -> str:
@@ -285,18 +255,6 @@ def _on_a_part(entry: Entry) -> list[str]:
     return [f"`{item.task}` ({item.in_part})" for item in scored(entry) if item.in_part]
 
 
-def _warnings(entry: Entry) -> list[str]:
-    unread = _unreadable(entry)
-    lines = [
-        f"`{item.dataset.id}` ({strategy_title(item.strategy)}): {item.metrics['valid']:.1%} of the answers "
-        f"could be read; the score {item.score:.4f} is that of the suite's rule for the others."
-        for item in unread[:_MOST_NAMED]
-    ]
-    if (more := len(unread) - len(lines)) > 0:
-        lines.append(f"{more} more tasks have fewer than half of their answers read.")
-    return lines
-
-
 def _settings(entry: Entry) -> str:
     of_run = ("chat template", "system turn", "examples as turns", "generation settings", "model arguments")
     known = (*of_run, "documents")
@@ -307,37 +265,27 @@ def _settings(entry: Entry) -> str:
     return f"Conditions: {'; '.join(parts)}."
 
 
+#: What a run counts of cut requests and answers.
+_CUT = {
+    "answers_cut": "Answers truncated at the token limit",
+    "answers_filtered": "Answers filtered by the server, so that the model gave none",
+    "inputs_cut": "Prompts truncated to fit the context",
+    "shots_dropped": "Prompts with fewer examples than asked for, to fit the context",
+}
+
+
 def _remarks(entry: Entry) -> list[str]:
-    experiments, lines = scored(entry), [_settings(entry)]
-    n = len(experiments)
-
-    def cut(name: str, one: str, several: str, rest: str) -> None:
-        if total := sum(item.cut.get(name, 0) for item in experiments):
-            lines.append(f"{total:,} {one if total == 1 else several} {rest}")
-
-    if any("jury" in item.words for item in experiments):
-        lines.append("Other judges give other scores.")
-    if own := sum(item.words["prompt"].startswith("own") for item in experiments):
-        others = "" if own == n else "the others official prompts; "
-        lines.append(
-            f"{own} of {n} experiments use medtasks' own prompts; {others}"
-            "scores from other prompts are other scores."
-        )
-    asked = {} if entry.sample else {item.dataset.id: item.dataset.metadata.licence for item in experiments}
+    items, lines = scored(entry), [_settings(entry)]
+    asked = {} if entry.sample else {item.dataset.id: item.dataset.metadata.licence for item in items}
     if terms := restrictions(asked.items()):
         lines.append(f"{terms[0].upper()}{terms[1:]}.")
-    if rebuilt := sum(item.conditions.source == "rebuilt" for item in experiments):
-        lines.append(f"The rows of {rebuilt} experiments are rebuilt from the source, not the suite's own.")
-    if unclosed := sum(item.metrics.get("unclosed_reasoning", 0) > 0 for item in experiments):
-        lines.append(f"In {unclosed} experiments some reasoning never ended within the token budget.")
-    for item in experiments:
+    if rebuilt := sum(item.conditions.source == "rebuilt" for item in items):
+        lines.append(f"The rows of {tasks_words(rebuilt)} are rebuilt from the source, not the suite's own.")
+    if unclosed := sum(item.metrics.get("unclosed_reasoning", 0) > 0 for item in items):
+        lines.append(f"In {tasks_words(unclosed)} some reasoning never ended within the token budget.")
+    for item in items:
         if any(value > 0 for name, value in item.metrics.items() if name.endswith("_not_decided")):
             lines.append(f"Some answers to {item.task} count as wrong because processes of scoring failed.")
-    cut("answers_cut", "answer was", "answers were", "truncated at the token limit.")
-    cut(
-        "answers_filtered", "answer was", "answers were", "filtered by the server: the model gave none there."
-    )
-    cut("inputs_cut", "prompt was", "prompts were", "truncated to fit the context.")
-    fewer = "fewer examples than asked for, to fit the context."
-    cut("shots_dropped", "prompt carries", "prompts carry", fewer)
+    counts = {words: sum(item.cut.get(name, 0) for item in items) for name, words in _CUT.items()}
+    lines += [f"{words}: {n:,}." for words, n in counts.items() if n]
     return [*lines, *entry.notes, SAFETY]
