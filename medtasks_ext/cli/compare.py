@@ -61,7 +61,11 @@ def compare(
     if as_json:
         typer.echo(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
+    there = {row["pair"] for name in ("asked", "tasks") for row in content[name]}
+    apart = [pair["pair"] for pair in content["pairs"] if pair["pair"] not in there]
     _head(content)
+    if apart:
+        typer.echo(f"not compared, since they share no task with a score: {'; '.join(apart)}")
     several = len({label for pair in content["pairs"] for label in (pair["before"], pair["after"])}) > 2
     most = 0 if several and content["pairs"][0]["question"] != "strategies" else SHOWN  # else a sentence
     suites = suite_groups(tasks)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from medtasks_ext.stats.statistic import Array
 
 Kind = Literal["medtasks", "lm_eval", "published"]
+#: What lm-eval says of the weights that it loaded: a model is not called by it.
+LOADED = ("model_sha", "peft_sha", "delta_sha", "model_num_parameters")
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ class Entry:
     def variant(self) -> str:
         """Settings that make another model of its name (quantisation, adapters, thinking), in words."""
         pairs = (pair for item in self.experiments.values() for pair in item.facts["variant"])
-        return settings_words(dict(pairs))
+        return settings_words({name: value for name, value in pairs if name not in LOADED})
 
     @property
     def limited(self) -> bool:

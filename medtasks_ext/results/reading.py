@@ -28,6 +28,7 @@ from medtasks_ext.results.document_scores import (
     score_statistic,
 )
 from medtasks_ext.results.experiments import (
+    LOADED,
     Entry,
     Experiment,
     Fault,
@@ -66,8 +67,6 @@ if TYPE_CHECKING:
 LOG_AGAIN = "run the task again with --log_samples"
 RESCORE_RUN = "medtasks rescore RUN"
 _ROUNDING = 1e-9  # of a figure that is counted again
-#: What lm-eval says of the weights that it loaded.
-_LOADED = ("model_sha", "peft_sha", "delta_sha", "model_num_parameters")
 
 
 class Opened(NamedTuple):
@@ -304,7 +303,7 @@ def lm_eval_manifest(content: Mapping[str, Any], names: Sequence[str]) -> dict[s
     # lm-eval records what it was given, keys and tokens included
     arguments = dropped_secrets(_arguments(run.get("model_args")))
     flags = with_effect("flag", run, Effect.MOVES)
-    loaded = with_effect("model", {name: run.get(name) for name in _LOADED}, Effect.MODEL)
+    loaded = with_effect("model", {name: run.get(name) for name in LOADED}, Effect.MODEL)
     versions = {name: str(content.get(f"{name}_version") or "") for name in ("lm_eval", "transformers")}
     versions |= dict(re.findall(r"\b(vllm|torch)==(\S+)", str(content.get("pretty_env_info"))))
     # tokens of prompt and answer together: as the user said, else as lm-eval took it from the model

@@ -48,10 +48,8 @@ FOUND = Path("build", "looks").resolve()
 #: what a view must be before its picture is taken
 _DRAWN = """document.readyState === 'complete' && !document.querySelector('[aria-busy=true]')
     && !!document.querySelector('main h2')"""
-#: the day, the version and the speed of a run stand on no picture
-_SAME_EVERY_DAY = """document.querySelector('#top .facts-line').textContent = 'day and version';
-    for (const one of document.querySelectorAll('.live-facts dd'))
-        if (one.textContent.includes('answers/s')) one.textContent = 'answers a second';"""
+#: the day and the version stand on no picture
+_SAME_EVERY_DAY = "document.querySelector('#top .facts-line').textContent = 'day and version';"
 _TALL = 1200  # pixels of a page that are kept, from its top
 _SCALE = 0.5  # kept pixels for one of the page
 _QUALITY = 45  # of WebP

@@ -18,21 +18,18 @@ MODELS = ("meta-llama/Llama-3.3-70B-Instruct", "华佗 HuatuoGPT-o1-72B", "googl
 #: of the invented runs
 SUITES = ("bridge", "medhelm", "clinicbench", "mlb")
 #: Scores by level of two runs of a suite and strategy, and one by a department.
+_OF_LABEL = "entry axis value score interval_low interval_high tasks documents score_of_all documents_of_all"
 LABELS = [
-    {
-        "entry": entry, "strategy": 0, "suite": "mlb", "axis": axis, "value": value, "score": score,
-        "interval_low": low, "interval_high": high, "tasks": tasks, "documents": documents,
-        "score_of_all": of_all, "of_all_low": None, "of_all_high": None, "documents_of_all": n,
-        "sources": ["a file of labels"] if axis == "department" else [],
-    }
-    for entry, axis, value, score, low, high, tasks, documents, of_all, n in (
+    {"strategy": 0, "suite": "mlb", "sources": ["a file of labels"] * (row[1] == "department")}
+    | dict(zip(_OF_LABEL.split(), row, strict=True))
+    for row in (
         (0, "difficulty", "hard", 0.31, 0.25, 0.35, 3, 30, 0.6, 80),
         (1, "difficulty", "hard", 0.42, 0.4, 0.5, 3, 30, 0.5, 80),
         (0, "difficulty", "easy", 0.77, 0.7, 0.8, 3, 50, 0.6, 80),
         (1, "difficulty", "easy", 0.58, None, None, 2, 40, 0.5, 70),
         (0, "department", "<b>Ward</b>", 0.5, None, None, 1, 4, 0.4, 9),
     )
-]  # fmt: skip
+]
 FAULT = Fault("runs/b/samples_bridge_mie.jsonl:17", "the line is cut off", "the same command goes on")
 
 

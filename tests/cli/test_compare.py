@@ -227,6 +227,8 @@ def test_report_and_compare_say_the_same_of_two_models(medtasks, tmp_path):
     assert (one["p"], one["p_holm"]) == pytest.approx((other["p_value"], other["p_holm"]))
     steps = [*(np.array(RIGHT) - WRONG) / 16, *(np.array(HALF) - HALF[::-1]) / 12]
     assert one["p"] == pytest.approx(exact(steps))
+    write_run(tmp_path / "c", "ORG/c", {f"{A}_cot": HALF})
+    assert "no task with a score: ORG/a → ORG/c; ORG/b → ORG/c" in medtasks.done("compare", *"abc").out
 
 
 def test_two_wordings_of_one_model_are_compared_and_not_ranked(medtasks, tmp_path):

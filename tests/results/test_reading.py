@@ -113,6 +113,7 @@ def test_what_lm_eval_says_of_the_model_and_its_engine_is_a_condition(run, tmp_p
     other = shutil.copytree(plain, tmp_path / "other")
     facts = read(plain).entries[0].experiments[TASK].facts
     assert differences(facts, read(other).entries[0].experiments[TASK].facts) == ()
+    assert read(plain).entries[0].label == "org/model"  # no model is called by what was loaded of it
 
     def changed(content):
         config = {**content["config"], **change.get("config", {})}

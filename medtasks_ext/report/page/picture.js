@@ -61,7 +61,7 @@ function viewOf(spec, renderer = "none") {
 // {kind, label: what it shows, rows, words, pick(row): what a click does, values: node of the
 // same figures as a table, scrolls: whether it is wider than the page}
 function picture({ kind, label, rows, words, pick, values, scrolls = false }) {
-  const place = make("div", { className: "drawing" });
+  const place = make("div", { className: `drawing ${kind === "dots" ? kind : ""}` });
   const many = rows.length > SOFT_LIMIT && !onPaper;
   const view = viewOf(pictureSpec(kind, rows, words, isDark()), many ? "canvas" : "svg");
   view.tooltip((_, event, item, value) => {
