@@ -135,7 +135,7 @@ def ends_with_the_assistant(rows):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (only_penalties, ("test row 2: no point has a positive weight", "at least one is above 0")),
+        (only_penalties, ("test row 2: no point has a positive weight", "a weight, above 0")),
         (
             ends_with_the_assistant,
             ("test row 1: the last turn is the assistant's", "ends with a user's turn"),
