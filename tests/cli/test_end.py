@@ -98,7 +98,7 @@ def test_after_a_run_the_report_is_next_and_its_commands_can_be_typed(medtasks, 
     call = ("--tasks", "bridge_chip_ctc", "--output_path", "my runs/run")
     found = following(medtasks("run", "--model", "oracle", *call))
     assert found == ["medtasks report 'my runs/run' -o report", "medtasks view 'my runs/run'"]  # and no card
-    for command in (f"{found[0]} --answers", f"{found[1]} bridge_chip_ctc"):
+    for command in (f"{found[0]} --answers", f"{found[1]} bridge_chip_ctc 0"):
         medtasks.done(*shlex.split(command)[1:])
 
 
