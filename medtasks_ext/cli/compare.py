@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,13 +92,22 @@ def compare(
 def _head(content: Mapping[str, Any]) -> None:
     if content["sample"]:
         typer.echo(SAMPLE_DATA)
-    first = content["pairs"][0]
+    first, pairs = content["pairs"][0], content["pairs"]
     strategies = first["question"] == "strategies"
-    if len(content["pairs"]) == 1:
+    if len(pairs) == 1:
         typer.echo(f"before: {first['before']}\nafter:  {first['after']}")
     elif strategies:
         typer.echo(f"strategies of {first['before'].rpartition(',')[0]}")
-    else:
+    else:  # names of models are long: letters stand for them
+        labels = dict.fromkeys(label for pair in pairs for label in (pair["before"], pair["after"]))
+        letters = dict(zip(labels, ascii_uppercase, strict=False))
+        typer.echo("\n".join(f"{letter}: {label}" for label, letter in letters.items()))
+        short = {
+            pair["pair"]: " → ".join(letters.get(pair[side], pair[side]) for side in ("before", "after"))
+            for pair in pairs
+        }
+        for row in (row for name in ("asked", "groups", "tasks", "labels") for row in content[name]):
+            row["pair"] = short[row["pair"]]
         return
     for name, (one, other) in first["settings"].items():
         typer.echo(f"  {name}: {one} → {other}")

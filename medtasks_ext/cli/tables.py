@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import string
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import typer
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import ConsoleOptions, RenderResult
 
 
 def console() -> Console:
@@ -42,6 +48,28 @@ def short(value: Any, most: int | None = None) -> str:
 
 #: Stands above whatever was computed of sample rows.
 SAMPLE_DATA = "SAMPLE DATA: synthetic rows, not a result"
+
+
+class _Name:
+    """A cell that breaks at blanks and underscores: names of tasks and groups are long, terminals narrow."""
+
+    def __init__(self, text: str) -> None:
+        self.text = Text.from_markup(text)
+        self.parts = re.findall(r"[^_ ]*[_ ]+|[^_ ]+", self.text.plain)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        longest = max((cell_len(part.rstrip()) for part in self.parts), default=0)
+        return Measurement(longest, cell_len(self.text.plain)).with_maximum(options.max_width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        ends, end, room = list[int](), 0, 0
+        for part in self.parts:
+            if room and room + cell_len(part.rstrip()) > options.max_width:
+                ends, room = [*ends, end], 0
+            end, room = end + len(part), room + cell_len(part)
+        for line in self.text.divide(ends):
+            line.rstrip()
+            yield line
 
 
 #: What stands where a figure is missing.
@@ -149,7 +177,12 @@ def show(
     for row in rows:
         # a named tuple is a record
         cells = row if type(row) is tuple else [column.cell(row) for column in columns]
-        table.add_row(*cells)
+        table.add_row(
+            *(
+                _Name(cell) if isinstance(cell, str) and not column.settings.get("no_wrap") else cell
+                for column, cell in zip(columns, cells, strict=False)
+            )
+        )
     if total is not None:
         table.add_section()
         table.add_row(*[column.cell(total) for column in columns], style="bold")
