@@ -93,7 +93,9 @@ class RunCall:
         self.missing = without_data(self.registry, self._leaves, self.settings)
         here = [name for name in self._leaves if name not in self.missing]
         self.tasks, faults = build_tasks(self.registry, here, self.settings)
-        say_faults(faults, stop=not self.tasks)
+        say_faults(faults, stop=own.strict or not self.tasks)
+        if own.strict and self.missing:
+            raise MedtasksError("data is missing and --strict was given", remedy="see the list above")
         self.missing |= {name: str(fault) for name, fault in faults.items()}
         self.design = self._drawn() if own.error is not None else None
         self._check_fields(self.tasks)

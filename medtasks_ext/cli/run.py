@@ -32,6 +32,7 @@ an empty answer, and prompts longer than the context are reported then, and agai
 `medtasks plan MODEL` counts what a run asks. Besides lm-eval's flags:
 
   --no-preflight      leave out this first question, and the check that prompts fit the context
+  --strict            stop if the data of any task is missing or has faults
   --drop-faulty       leave out local rows with faults; the results count them
   --data ORIGIN       rows: local, hub, release (inputs without gold) or sample (invented, marked everywhere)
   --ask WAY           answers, or likelihood: of each possible answer, in tasks that are then called TASK_ll
@@ -121,7 +122,7 @@ def _parse(arguments: list[str]) -> tuple[argparse.Namespace, EvaluatorConfig]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option in ("--data", "--prompts"):
         parser.add_argument(option)
-    for option in ("--no-preflight", "--drop-faulty"):
+    for option in ("--no-preflight", "--strict", "--drop-faulty"):
         parser.add_argument(option, action="store_true")
     for option in ("--max-cost", "--error"):
         parser.add_argument(option, type=float)

@@ -94,9 +94,10 @@ def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ct
 
 
 def test_a_group_is_rolled_up_over_its_tasks_with_what_is_missing_in_sight(medtasks, chip_ctc):
-    outcome = medtasks(
-        "run", "--model", "oracle", "--tasks", "bridge_zh", "--data", "local", "--output_path", "run"
-    )
+    asked = ("run", "--model", "oracle", "--tasks", "bridge_zh", "--data", "local", "--output_path", "run")
+    refused = medtasks(*asked, "--strict")
+    assert refused.code == 2 and "data is missing and --strict was given" in refused.err
+    outcome = medtasks(*asked)
     assert outcome.code == 1  # data is missing
     line = next(line for line in outcome.out.splitlines() if "bridge_zh" in line)
     n = len(registry().leaves("bridge_zh"))
