@@ -28,7 +28,7 @@ from medtasks_ext.cli.tables import (
     spread,
     texts,
 )
-from medtasks_ext.cli.words import counted, p_words, say, say_next
+from medtasks_ext.cli.words import counted, p_words, say, say_next, unsure_words
 from medtasks_ext.jsonfile import Json
 from medtasks_ext.metrics.repeats import AGREEMENT, PASS_AT_1, PASS_AT_N
 from medtasks_ext.process import collector_paused
@@ -509,3 +509,13 @@ def _costs(report: Report) -> Iterator[str]:
         if row["counted"]:
             paid = "" if row["usd"] is None else f"{row['usd']:,.2f} USD: "
             yield f"{row['entry']}: {paid}{row['price']}"
+        if row["jury_replies"]:
+            judged = counted(row["jury_replies"] - row["jury_unpriced"], "judgement")
+            words = (
+                "cost not known" if row["jury_usd"] is None else f"{row['jury_usd']:,.2f} USD for {judged}"
+            )
+            if n := row["jury_unpriced"]:
+                words += f", without {n:,} by judges without a price"
+            if n := row["jury_estimated"]:
+                words += f", tokens of {n:,} not counted"
+            yield f"{row['entry']}, jury: {words}{unsure_words(row['jury_unsure'])}"

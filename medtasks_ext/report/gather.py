@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import compress, product
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json
+from medtasks_ext.jsonfile import Json, read_json
 from medtasks_ext.registry import Registry, suites
 from medtasks_ext.registry.columns import grouped_tasks
 from medtasks_ext.registry.strategies import STRATEGIES, strategy_order
@@ -26,6 +27,7 @@ from medtasks_ext.results.prices import Price, prices
 from medtasks_ext.results.published import published_entries
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.results.result_frame import ResultParts, asked_frame, result_parts
+from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import TaskState
 from medtasks_ext.stats.bootstrap import RESAMPLES, single_threaded
 
@@ -198,6 +200,9 @@ def _groups(entries: Sequence[Entry], tasks: Registry, strategies: Sequence[str]
 
 # Frames beside the scores: what answers cost, and which tasks have no score.
 
+#: Figures of what judging cost that are added up.
+_COUNTS = ("unsure", "replies", "unpriced", "estimated")
+
 
 def cost_frame(entries: Sequence[Entry]) -> pa.Table:
     """Counted tokens times a price of model_configs, or a published total."""
@@ -208,7 +213,7 @@ def cost_frame(entries: Sequence[Entry]) -> pa.Table:
         row |= {"tasks": len(entry.experiments), "counted": 0, "price": "tokens were not counted"}
         row |= dict.fromkeys(("input_tokens", "output_tokens", "usd"))
         more = _published_cost(entry) if entry.kind == "published" else _cost(entry, known.get(entry.model))
-        rows.append(row | more)
+        rows.append(row | more | _jury_cost(entry))
     return table_of("costs", rows)
 
 
@@ -224,6 +229,20 @@ def _cost(entry: Entry, price: Price | None) -> Json:
         rule += "(model_configs); judges not included"
     tokens = {"counted": len(counted), "input_tokens": given, "output_tokens": made}
     return {**tokens, "price": rule, "usd": price and price.of(given, made)}
+
+
+def _jury_cost(entry: Entry) -> Json:
+    """What judging cost; of each task the first folder that knows it counts."""
+    places, costs = [RunFolder(path) for path in entry.folders], list[Json]()
+    for item in entry.experiments.values():
+        paths = [place.judged_file(item.task) for place in places] if "judged" in item.metrics else []
+        if path := next((path for path in paths if path.is_file()), None):
+            with suppress(MedtasksError, KeyError, TypeError):  # a damaged file says nothing of cost
+                cost = read_json(path)["cost"]
+                costs.append({key: cost[key] for key in ("usd", *_COUNTS)})
+    usd = [cost["usd"] for cost in costs if cost["usd"] is not None]
+    counts = {key: sum(cost[key] for cost in costs) if costs else None for key in _COUNTS}
+    return {f"jury_{key}": value for key, value in {"usd": sum(usd) if usd else None, **counts}.items()}
 
 
 def _published_cost(entry: Entry) -> Json:
