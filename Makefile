@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo stand-ins test test-task test-oldest nightly coverage axe fonts pinned-chromium looks tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
+.PHONY: demo stand-ins test test-long test-task test-oldest nightly coverage axe fonts pinned-chromium looks tasks site leaderboard lint lock-dev engine-env engine-test engine-nightly bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,7 +42,11 @@ tasks: $(STAMP)
 	$(BIN)/medtasks dev build
 
 test: $(STAMP)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly"
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly and not long"
+
+# The pages in a browser, the authors' own code beside ours, kills at many moments: checks of a pull request.
+test-long: $(STAMP)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "long and not engine and not install and not nightly"
 
 # One dataset folder, in less than a minute: make test-task TASK=medhelm_medqa
 BY_DATASET := tests/test_all_tasks.py tests/answers tests/metrics/test_properties.py tests/registry \
@@ -61,18 +65,18 @@ test-oldest:
 	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST) -e ".[dev]"
 	HF_HUB_OFFLINE=1 $(OLDEST)/bin/python -m pytest -n 2 -m "not engine and not install and not nightly"
 
-# All of `make test`, and more: long series, every place of a fault, other random examples each time.
+# All of both, and more: series of many hours, every place of a fault, other random examples each time.
 nightly: $(STAMP) axe fonts pinned-chromium
 	HF_HUB_OFFLINE=1 MEDTASKS_AXE=build/axe/axe.min.js \
 	MEDTASKS_FONTS=build/fonts MEDTASKS_PINNED_CHROMIUM=build/chromium/chromium \
 	  $(BIN)/python -m pytest -n 2 -m "not engine and not install" --hypothesis-profile=nightly
 
-# Which lines `make test` runs; a table, and build/coverage for a browser.
+# Which lines `make test` and `make test-long` run; a table, and build/coverage for a browser.
 coverage: $(STAMP)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n 2 -m "not engine and not install and not nightly" \
 	  --cov=medtasks_ext --cov-report=term:skip-covered --cov-report=html:build/coverage
 
-# axe-core, for the browser tests that look for barriers: make axe test MEDTASKS_AXE=build/axe/axe.min.js
+# axe-core, for the browser tests that look for barriers: make axe test-long MEDTASKS_AXE=build/axe/axe.min.js
 AXE := axe-core-4.14.1.tgz
 AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 axe: build/axe/axe.min.js

@@ -29,6 +29,8 @@ from tests.answers import responses
 from tests.answers.plain_rules import RULES, folded, plainly
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.long
+
 Block = dict[str, Any]
 
 #: random responses per task, each read in both modes: the same every day, others each night

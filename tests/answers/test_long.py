@@ -13,6 +13,8 @@ from medtasks_ext.registry import registry
 from medtasks_ext.registry.functions import function_named
 from tests.conftest import PARTS, part_of
 
+pytestmark = pytest.mark.long
+
 
 def test_lines_in_the_middle_of_a_long_response_count_officially():
     dataset = registry().datasets["bridge_mie"]

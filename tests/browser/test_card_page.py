@@ -10,6 +10,8 @@ from tests.browser.report_payload import made_entry
 from tests.report.made import write_run
 from tests.report.test_standing import ASKED, SOME, like
 
+pytestmark = pytest.mark.long
+
 #: pixels of the column of a model card beside the hub's panel, and of a window without the browser's own bars
 WIDTH, SCREEN = 830, 900
 #: sizes of the hub's text

@@ -6,6 +6,8 @@ from tests.browser.axe import LOOKS, violations
 from tests.browser.report_page import PARTS, on_all
 from tests.report.viewed import CODES, EVENTS, LABEL
 
+pytestmark = pytest.mark.long
+
 PUBLISHED = (
     "overview", "leaderboard", "heatmap", "heatmap?show=tasks", "profile",
     "models?suite=medhelm&against=cost", "strategies", "tasks", "overview?suite=mlb",

@@ -11,6 +11,8 @@ from tests.browser.axe import DAILY, NIGHTLY, violations
 from tests.human.conftest import MODELS, TASK, export, key_of, made_runs, queue, runs  # noqa: F401  (fixtures)
 from tests.run_files import samples_file
 
+pytestmark = pytest.mark.long
+
 HOSTILE = (
     '</script><img src=x onerror="window.hit=1"><script>window.hit=1</script><b>x</b> <!-- &amp; 中文 "\'\\'
 )

@@ -11,6 +11,8 @@ import pytest
 from tests.browser.report_page import PARTS, address_of, leaderboard, on_all, open_tables, same, texts, whole
 from tests.report.viewed import HOSTILE
 
+pytestmark = pytest.mark.long
+
 
 def test_sorting_searching_and_filtering_by_hand_end_up_in_the_address(show):
     browser = show("leaderboard")

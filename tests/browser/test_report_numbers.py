@@ -10,6 +10,8 @@ from medtasks_ext.stats.intervals import Interval, of_tasks, sample_sizes
 from tests.browser.report_page import leaderboard, on_all, open_tables, same, table, texts, whole
 from tests.report.made import data_of, unpacked
 
+pytestmark = pytest.mark.long
+
 
 def rows_of(report):
     """(label, strategy, dataset id) -> row of the results."""

@@ -12,6 +12,8 @@ from tests.browser.chromium import THERE
 from tests.browser.report_page import address_of, on_all
 from tests.report.made import data_of
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def opened(browser, site):

@@ -14,6 +14,8 @@ from tests.conftest import read_json
 from tests.report.viewed import EVENTS, HOSTILE, LABEL, TASKS
 from tests.run_files import result_of, samples_file
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def show(browser, viewer):

@@ -12,6 +12,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.run_files import results_of
 
+pytestmark = pytest.mark.long
+
 HERE = Path(__file__).parent
 POINTS = {
     "hospital_kit": """\

@@ -170,6 +170,7 @@ def test_one_reply_serves_all_runs_that_have_the_same_answer(run, jury, medtasks
     assert medtasks("judge", "second", "--jury", path).code == 0 and len(server.asked) == 12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sign", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM]
 )

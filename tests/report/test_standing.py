@@ -49,6 +49,7 @@ def test_one_task_is_no_rank_and_no_side(medtasks, tmp_path):
     assert "rank" not in outcome.out.partition("beside published models:")[0] and "/99" not in outcome.out
 
 
+@pytest.mark.long
 def test_many_tasks_have_ranks_and_the_words_are_the_same_everywhere(medtasks, tmp_path):
     of_suite = [item for item in TASKS.datasets.values() if item.metadata.suite == "bridge"]
     chosen = [item for item in of_suite if score_statistic(item) is mean]

@@ -14,6 +14,8 @@ from tests.conftest import hashed_anew, read_json
 from tests.report.made import data_of, write_run
 from tests.run_files import edited
 
+pytestmark = pytest.mark.long
+
 TASK = "bridge_chip_ctc"
 GOOD, POOR = [1.0] * 30 + [0.0] * 10, [1.0] * 10 + [0.0] * 30
 

@@ -21,6 +21,8 @@ from tests.engines.server import Reply, Server, chat
 from tests.run_files import results_of
 from tests.runs.faults import _Fault, _run
 
+pytestmark = pytest.mark.long
+
 TASK = "bridge_chip_ctc"
 KILLS = 10
 NUMBERS = [pytest.param(n, marks=pytest.mark.nightly) for n in (2, 4, 8)]

@@ -16,6 +16,8 @@ from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat, fair
 from tests.run_files import result_of, samples_file
 
+pytestmark = pytest.mark.long
+
 TASK = "bridge_chip_ctc"
 RIGHT = "clinical trial criterion: {}"
 
