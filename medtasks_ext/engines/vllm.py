@@ -109,6 +109,9 @@ class AskedModel:
         atexit.unregister(self.close)
         # kept until the end of Python, it could not be freed without a message
         if engine := vars(self).pop("llm_engine", None):
+            # the reader of answers would complain that the engine's process has ended
+            if reader := getattr(engine, "output_handler", None):
+                self._loop.call_soon_threadsafe(reader.cancel)
             engine.shutdown()
 
 
