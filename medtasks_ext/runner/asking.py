@@ -285,6 +285,7 @@ class TaskLM(StoredLM):
         self.asked: dict[str, Asked] = {}
         self.job, self.built = Job(), threading.Event()
         self.generated = 0  # answers that came to its own requests
+        self.known = 0  # answers that were there before, or came to another task's
         self.began: float | None = None  # when the first request was taken, in seconds of the process's clock
         layout = asker.settings.layout
         self._template = layout_template(layout) if layout else asker.model.apply_chat_template
@@ -343,9 +344,14 @@ class TaskLM(StoredLM):
         if self.turns:
             self.turns.wait(self.name, self._place[document])
         self.asked |= {one.document: Asked(one.key, one.cut) for one in requests}
-        if known := sum(one.key in asker.answers for one in requests):
-            asker.watcher.stored(self.name, known)
+        self._known(sum(one.key in asker.answers for one in requests))
         asker.add(self.job, requests, waits=True)
+
+    def _known(self, n: int) -> None:
+        """Show that so many more requests were answered before, or for another task meanwhile."""
+        if n > 0:
+            self.known += n
+            self.asker.watcher.stored(self.name, n)
 
     def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
         """The answers to requests of lm-eval's; what was not handed over yet is asked now."""
@@ -376,6 +382,8 @@ class TaskLM(StoredLM):
                 out = "" if item.key in answers else engine.file
                 if stands and (not noted or (out and out != answers.out.get(item.key))):
                     answers.put(item.key, Question(item.cut, out), self.name, document)
+            answered = sum(item.key in answers for item in self.asked.values())
+            self._known(answered - self.known - self.generated)
 
     def settle(self) -> None:
         """Wait for what was built."""
