@@ -124,6 +124,7 @@ def _summary(report: Report) -> Json:
 _ASKED = 8  # names that are rows; of more, the first
 _APART = 2  # groups above their suite that are named, and below it
 _FEW = 3  # entries side by side; pairs that are listed
+_INTERVAL, _BESIDE = 20, 40  # characters of a score with its interval, and of what stands beside scores
 _TABLES = 12  # of labels; more are no help on a terminal
 _SAID = 12  # lines of differences or faults
 _ALPHA = 0.05
@@ -194,7 +195,9 @@ def _print_screen(
         every = len(sample) == len(entries)
         mark = SAMPLE_DATA if every else "SAMPLE DATA: some rows are synthetic, not a result"
         title = "\n".join(filter(None, (mark, title)))
-    if several and len(entries) <= _FEW:
+    # beside each other as long as there is room for names of groups, and for what chance gives
+    wide = sum(max(len(entry.label), _INTERVAL) + 2 for entry in entries)
+    if several and len(entries) <= _FEW and console().width >= wide + _BESIDE:
         _print_beside(entries, rows, title)
     elif rows:
         said += _print_below(rows, title, several=several)
