@@ -381,6 +381,7 @@ def copy(tmp_path_factory):
     return tree, printed
 
 
+@pytest.mark.long
 def test_the_new_task_is_valid_listed_previewed_run_built_and_locked(copy):
     tree, printed = copy
     assert TASK not in registry().tasks

@@ -94,6 +94,7 @@ def following(outcome) -> list[str]:
     return [line.strip() for line in outcome.err.partition("next:\n")[2].splitlines()]
 
 
+@pytest.mark.long
 def test_after_a_run_the_report_is_next_and_its_commands_can_be_typed(medtasks, chip_ctc):
     call = ("--tasks", "bridge_chip_ctc", "--output_path", "my runs/run")
     found = following(medtasks("run", "--model", "oracle", *call))

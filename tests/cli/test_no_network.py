@@ -19,6 +19,8 @@ from medtasks_ext.cli.main import SWITCHES, switch_off_telemetry
 from tests.conftest import ROOT, sft_row
 from tests.run_files import results_file
 
+pytestmark = pytest.mark.long
+
 MARKER = "Zyxwv-Quastenflosser-4711"
 WATCHER = """
 import os, sys

@@ -3,8 +3,12 @@
 import csv
 import json
 
+import pytest
+
 from medtasks_ext.registry import registry
 from tests.report.made import data_of, write_run
+
+pytestmark = pytest.mark.long
 
 UNLIKE = "medhelm_live"
 TASKS = ("medhelm_live_medxpertqa", "medhelm_live_sct_bench")

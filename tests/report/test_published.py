@@ -18,6 +18,8 @@ from medtasks_ext.results.published import published_entries, reference_folder
 from medtasks_ext.runs.conditions import Conditions
 from tests.report.made import write_run
 
+pytestmark = pytest.mark.long
+
 #: what a value printed with one decimal, in percent, can be off by
 PERCENT = 0.00051
 

@@ -264,6 +264,7 @@ def test_rows_are_confirmed_by_a_hash_claimed_or_different(rows, blocks, lock, e
     assert expected is None or confirmed(dataset, released).words == "confirmed"
 
 
+@pytest.mark.long
 def test_invented_rows_with_anybodys_words_are_claimed_everywhere(medtasks, data_dir, tmp_path):
     """As many rows as the suite has, made of sample rows."""
     dataset = registry().datasets["bridge_brainmri_ais"]

@@ -412,6 +412,7 @@ main()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "code"),
     [
