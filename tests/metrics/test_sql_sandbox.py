@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from medtasks_ext.metrics import sql
 from medtasks_ext.metrics.sql import Limits, SqlSandbox
 
+pytestmark = pytest.mark.long
+
 WORKER = Path(sql.__file__).with_name("sql_worker.py")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

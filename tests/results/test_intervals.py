@@ -11,6 +11,8 @@ from medtasks_ext.stats.intervals import Interval, mean_interval, of_shares, of_
 from medtasks_ext.stats.statistic import Counts, by_unit, mean
 from tests.results.simulated import coverage_of, difference_of, kinds
 
+pytestmark = pytest.mark.long
+
 shares = st.floats(0, 1)
 
 
