@@ -13,7 +13,7 @@ from common import Row
 
 BENCHMARKS = (
     *("start", "prompts", "loading", "rows", "scoring", "ehrsql", "rouge", "intervals", "volume"),
-    *("report", "viewer", "leaderboard", "judge", "stub", "runner"),
+    *("report", "viewer", "judge", "stub", "runner"),
     *("endpoints", "watch", "stream_vllm", "prefixes"),
 )
 
