@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 SHARED_AXES = ("language", "task_type", "stage", "specialties", "document_types", "access")
 
 #: frame -> its `row` and `columns`, as the file has them
-#: frame -> its `row` and `columns`, as the file has them
 DECLARED = read_yaml(Path(__file__).with_suffix(".yaml"))
 #: frame -> names of columns that stand together in the documentation, and what they mean
 FRAMES: Mapping[str, list[tuple[str, str]]] = {

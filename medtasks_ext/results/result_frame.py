@@ -53,9 +53,9 @@ def _of_entry(entry: Entry) -> Json:
     }
 
 
-def _of_experiment(item: Experiment) -> Json:
+def _of_experiment(item: Experiment, columns: list[str]) -> Json:
     tokens, words, shown = item.tokens or {}, item.words, item.shown
-    conditions = ((name, name.removesuffix("_asked")) for name in names("results"))
+    conditions = ((name, name.removesuffix("_asked")) for name in columns)
     return {
         **{name: shown[condition] for name, condition in conditions if condition in shown},
         **{"task": item.task, "strategy": item.strategy, "sample": item.sample, "n": item.n},
@@ -131,7 +131,12 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
         price, of_entry = None if entry.kind == "published" else known.get(entry.model), _of_entry(entry)
         for item in entry.experiments.values():
             usd = price.of(item.tokens["input"], item.tokens["output"]) if price and item.tokens else None
-            row = {**of_datasets[item.dataset.id], **of_entry, **_of_experiment(item), "usd": usd}
+            row = {
+                **of_datasets[item.dataset.id],
+                **of_entry,
+                **_of_experiment(item, types.names),
+                "usd": usd,
+            }
             for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [""]:
                 around, paper = item.intervals.get(metric), item.paper_intervals.get(metric)
                 figures = item.metrics.get(metric), *_ends(around), around.rough if around else None
