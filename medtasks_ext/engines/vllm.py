@@ -6,7 +6,7 @@ stands vLLM's asynchronous engine, in a loop and a thread of its own.
 How likely possible answers are: the tokens of all options make a tree. vLLM gives the log-probabilities of
 chosen tokens behind a text in one pass (`logprob_token_ids`), so options of one token take one pass together,
 and each further branching a short one behind the prompt, which the prefix cache holds by then. Where there is
-no such cache or setting, the prompt is read anew with each option, as lm-eval does.
+no such cache, the prompt is read anew with each option, as lm-eval does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 import asyncio
 import atexit
 import itertools
+import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -22,8 +24,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
-from functools import cache
-from inspect import signature
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -125,7 +125,6 @@ def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
     from vllm.usage.usage_lib import UsageContext
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    from medtasks_ext.engines import watcher
     from medtasks_ext.harness import VLLM
 
     own = deepcopy(dict(model_args))
@@ -138,7 +137,7 @@ def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
         # with this context, sizes of batches are those of `vllm.LLM`
         return AskedModel(AsyncLLM.from_engine_args(settings, usage_context=UsageContext.LLM_CLASS))
 
-    watcher.start()
+    start_watcher()
     module = vars(sys.modules[VLLM.__module__])
     theirs, module["LLM"] = module["LLM"], asked
     try:
@@ -150,6 +149,36 @@ def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
         module["LLM"] = theirs
 
 
+#: vLLM's processes live on, with all their memory, when the process that started them is killed outright.
+_WATCHER = """
+import os, psutil, sys, time  # psutil comes with vLLM, and signals no other process that has a number by now
+watched, started = psutil.Process(int(sys.argv[1])), set()
+while os.getppid() == watched.pid:
+    try:
+        started.update(watched.children(recursive=True))
+    except psutil.Error:
+        pass
+    time.sleep(0.5)
+time.sleep(2)  # most end by themselves
+for process in started - {psutil.Process()}:
+    try:
+        process.kill()
+    except psutil.Error:
+        pass
+"""
+
+
+def start_watcher() -> None:
+    """Start a process that ends all that this one leaves, however it ends."""
+    subprocess.Popen(
+        [sys.executable, "-c", _WATCHER, str(os.getpid())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,  # whoever reads this process's output must not wait for the watcher
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C and the end of the terminal do not reach it
+    )
+
+
 @contextmanager
 def ctrl_c_stays_here() -> Iterator[None]:
     """Processes that are started within never get SIGINT, whatever handler they set.
@@ -158,9 +187,6 @@ def ctrl_c_stays_here() -> Iterator[None]:
     process has the signal mask of the thread that started it, and so have its own children. This process goes
     on to hear the signal through another thread; Python then handles it in the main thread as ever.
     """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     # it is started once per process, and its start would unblock the signal
     resource_tracker.ensure_running()
     over = threading.Event()
@@ -269,7 +295,7 @@ class VllmEngine(Engine):
         from medtasks_ext.harness import postprocess_generated_text
 
         if request.options:
-            return await option_likelihoods(request, ask, ids=knows_ids(), cached=self._cached)
+            return await option_likelihoods(request, ask, cached=self._cached)
         began = time.monotonic()
         parameters, until = self.sampling(request.settings)
         output = await ask(request.tokens or [], parameters)
@@ -298,18 +324,16 @@ async def option_likelihoods(
     request: Request,
     ask: Callable[[Sequence[int], SamplingParams], Awaitable[RequestOutput]],
     *,
-    ids: bool,
     cached: bool,
 ) -> Outcome:
     """The answer to a request with options.
 
-    `ask`: gives what the engine says to tokens. `ids`: whether it gives log-probabilities of chosen tokens.
-    `cached`: whether it keeps the prompt for the passes that follow.
+    `ask`: gives what the engine says to tokens. `cached`: whether it keeps the prompt for further passes.
     """
     prompt, options = tuple(request.tokens or ()), request.option_tokens
     tree = branches(options)
     short = len(prompt) + _SHORT_PASS * (len(tree) - 1)
-    by_tree = ids and max(map(len, tree.values())) <= MOST_IDS
+    by_tree = max(map(len, tree.values())) <= MOST_IDS
     if by_tree and (len(tree) == 1 or (cached and short < len(options) * len(prompt))):
         passes = [(behind, tuple(sorted(tokens))) for behind, tokens in tree.items()]
         first = 1  # by itself, so that the others find the prompt cached
@@ -325,14 +349,6 @@ async def option_likelihoods(
     steps = [[read[option[:i], token] for i, token in enumerate(option)] for option in options]
     likelihoods = [Likelihood(sum(s.value for s in one), all(s.greedy for s in one)) for one in steps]
     return likeliest(request, likelihoods, Usage(len(prompt), sum(map(len, options))))
-
-
-@cache
-def knows_ids() -> bool:
-    """Whether the installed vLLM gives log-probabilities of chosen tokens."""
-    from vllm import SamplingParams
-
-    return "logprob_token_ids" in signature(SamplingParams).parameters
 
 
 def _parameters(tokens: Tokens) -> SamplingParams:

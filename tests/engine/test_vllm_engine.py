@@ -358,8 +358,6 @@ def test_an_engine_that_is_killed_ends_the_run_with_what_has_come(tiny, environm
 
 psutil = pytest.importorskip("psutil")  # vLLM brings it
 
-from medtasks_ext.engines import watcher  # noqa: E402  it is useless without psutil
-
 #: a child that ends at no signal but SIGKILL, and has a child of its own
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -369,13 +367,10 @@ time.sleep(1000)
 """
 STARTS_CHILDREN = f"""
 import os, signal, subprocess, sys, time
-pipe, pipes = os.pipe, []
-os.pipe = lambda: pipes.append(pipe()) or pipes[-1]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background jobs ignore it
-from medtasks_ext.engines import watcher
-watcher.start()
-watcher.start()
-subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], {{more}})
+from medtasks_ext.engines.vllm import start_watcher
+start_watcher()
+subprocess.Popen([sys.executable, "-c", {STUBBORN!r}])
 if os.fork() == 0:
     time.sleep(1000)
 time.sleep(1)
@@ -384,16 +379,16 @@ print("ready", flush=True)
 """
 
 
-def parent(then: str, more: str = "") -> tuple[subprocess.Popen, list]:
+def parent(then: str) -> tuple[subprocess.Popen, list]:
     """A process that has started the watcher and children; they, the watcher first."""
     process = subprocess.Popen(
-        [sys.executable, "-c", STARTS_CHILDREN.format(then=then, more=more)], cwd=ROOT,
+        [sys.executable, "-c", STARTS_CHILDREN.format(then=then)], cwd=ROOT,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     assert process.stdout.readline() == "ready\n"
     while len(found := psutil.Process(process.pid).children(recursive=True)) < 4:
         pass
-    watchers = [child for child in found if "runpy" in " ".join(child.cmdline())]
+    watchers = [child for child in found if "watched" in " ".join(child.cmdline())]
     assert len(watchers) == 1 and len(found) == 4
     return process, watchers + [child for child in found if child not in watchers]
 
@@ -402,9 +397,8 @@ def all_end(processes: list) -> bool:
     return not psutil.wait_procs(processes, timeout=120)[1]
 
 
-@pytest.mark.parametrize("more", ["", "pass_fds=[pipes[0][1]]"], ids=["", "a child holds the watcher's pipe"])
-def test_a_killed_process_leaves_nothing(more):
-    process, started = parent("time.sleep(1000)", more)
+def test_a_killed_process_leaves_nothing():
+    process, started = parent("time.sleep(1000)")
     process.kill()
     assert process.wait() == -signal.SIGKILL and all_end(started)
 
@@ -420,18 +414,6 @@ def test_ctrl_c_does_not_reach_the_watcher():
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(120) != 0 and os.getsid(watching.pid) == watching.pid
     assert all_end([watching, *others])
-
-
-def test_a_number_that_went_to_another_process_is_not_hit():
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
-    try:
-        earlier = psutil.Process(other.pid)
-        earlier._ident = (other.pid, earlier.create_time() - 100)  # one that had the number before
-        watcher.end([earlier])
-        assert other.poll() is None and watcher.alive(psutil.Process(other.pid))
-    finally:
-        other.kill()
-        other.wait()
 
 
 if __name__ == "__main__":
