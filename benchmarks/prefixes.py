@@ -84,7 +84,7 @@ def _asked(folder: Path, way: str, code: str, tokens: int) -> dict[str, Any]:
     command = ["run", "--model", "vllm", "--model_args", arguments, "--tasks", TASKS, "--apply_chat_template"]
     command += ["--gen_kwargs", "max_gen_toks=8", "--output_path", str(folder / way)]
     _medtasks(folder, code, *command)
-    from medtasks_ext.run.store import Follower
+    from medtasks_ext.run.store import rows_in
     from medtasks_ext.runs.folder import RunFolder
 
     results = RunFolder(folder / way).read_tasks()
@@ -94,7 +94,7 @@ def _asked(folder: Path, way: str, code: str, tokens: int) -> dict[str, Any]:
         found["input"] += result["tokens"]["input"]
         found["cached"] += result["tokens"]["cached"]
         found["words"] = result["loaded"]["instruction"].partition(",")[0]
-    found["answers"] = {row["key"]: row["text"] for row in Follower(folder / way).rows("answer")}
+    found["answers"] = {row["key"]: row["text"] for row in rows_in(folder / way, "answer")}
     return found
 
 

@@ -28,7 +28,7 @@ from medtasks_ext.engines import Answer, Fault, FaultKind, Request
 from medtasks_ext.engines.api import ApiEngine
 from medtasks_ext.engines.lm import engine_of
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.run.store import Answers, Follower
+from medtasks_ext.run.store import Answers, rows_in
 from medtasks_ext.runs.manifest import Manifest
 from tests.conftest import ROOT, sft_row, write_jsonl
 from tests.engines import server as scripted
@@ -204,8 +204,7 @@ def test_an_engine_sends_it_where_trusted_or_permitted(model_server, monkeypatch
     assert all(isinstance(outcome, Answer) for outcome in found.values())
     way = Permission.TRUSTED if trusted else Permission.ALLOWED
     noted = [
-        (row["host"], row["dataset"], row["open"], row["way"])
-        for row in Follower(tmp_path / "run").rows("sent")
+        (row["host"], row["dataset"], row["open"], row["way"]) for row in rows_in(tmp_path / "run", "sent")
     ]
     assert noted == [(GPU, "medhelm_qa", True, way.value), (GPU, "medhelm_gated", False, way.value)]
 
@@ -221,7 +220,7 @@ def test_threads_lose_no_note(tmp_path):
     with ThreadPoolExecutor(len(names)) as pool:
         list(pool.map(write, names))
     noted = sorted(
-        row["dataset"] for row in Follower(tmp_path).rows("sent")
+        row["dataset"] for row in rows_in(tmp_path, "sent")
     )  # on the disk while the process writes
     assert noted == sorted(name for own in names for name in own)
     answers.close()
@@ -285,7 +284,7 @@ def model_flags(port, host=GPU):
 
 
 def sent(folder):
-    rows = [row for one in (folder, folder / "judgements") for row in Follower(one).rows("sent")]
+    rows = [row for one in (folder, folder / "judgements") for row in rows_in(one, "sent")]
     return {(row["host"], row["dataset"], row["way"]) for row in rows}
 
 

@@ -26,7 +26,7 @@ from medtasks_ext.judge.reply import UnreadableError
 from medtasks_ext.process import collector_sparing
 from medtasks_ext.run.asker import LOOK, WAITING, Asker, Job, signals_call
 from medtasks_ext.run.charge import Budget, counts_fit, most_tokens, n_bytes
-from medtasks_ext.run.store import Answers, Intent
+from medtasks_ext.run.store import Answers
 
 if TYPE_CHECKING:
     from medtasks_ext.jsonfile import Json
@@ -284,7 +284,7 @@ class Judging:
         """On the disk before the request leaves: it may be paid for, whatever becomes of this process."""
         ask = self._asks[request.key][0]
         with self._lock:
-            ask.keep(Intent(intent))
+            ask.store.note(ask.key, "intent", ask.task.name, ask.case.document, {"cost": intent})
         ask.store.flush()
 
     def came(self, request: Request, outcome: Outcome, asker: _Asker, settles: float | None) -> float | None:

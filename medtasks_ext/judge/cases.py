@@ -24,7 +24,7 @@ from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.official.words import jury_words
 from medtasks_ext.rows.spec import Judging, dataset_spec
 from medtasks_ext.run.charge import check_under_limit
-from medtasks_ext.run.store import Answers, Follower, Intent, Row, key_of, outcome_of
+from medtasks_ext.run.store import Answers, Row, answer_of, key_of, rows_in
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.records import RESCORE, iter_samples, names_of, parsed_of
 
@@ -267,9 +267,11 @@ class JudgementStore(Answers):
         self._why: dict[str, str] = {}  # key of a draw -> why the last try gave no reply
         self._served: dict[tuple[str, str], set[str]] = {}  # (task, judge) -> other models that answered
         where = RunFolder(folder).judgements
-        super().__init__(where, write=write, command=command, see=self._remember)
+        super().__init__(where, write=write, command=command)
 
-    def _remember(self, row: Row) -> None:
+    def see(self, row: Row) -> None:
+        """Take note of a line, and of what a judge said in it."""
+        super().see(row)
         if row["outcome"] in ("intent", "sent"):
             return
         key, task, judge = row["key"], row["task"], row["judge"]
@@ -285,7 +287,7 @@ class JudgementStore(Answers):
 
     def copy(self, row: Row) -> None:
         """Keep what was said about the same answer of another run, where it was paid for."""
-        answer = outcome_of(row)
+        answer = answer_of(row)
         about = {name: row[name] for name in _ABOUT if name in row}
         self.put(row["key"], replace(answer, usage=None, cost=None), row["task"], row["document"], about)
 
@@ -325,7 +327,7 @@ class JudgementStore(Answers):
 
 def verdicts_in(folder: Path, task: str) -> Iterator[dict[str, Any]]:
     """The lines of a run's folder that hold ratings of answers of a task."""
-    rows = Follower(RunFolder(folder).judgements).rows("answer")
+    rows = rows_in(RunFolder(folder).judgements, "answer")
     return (row for row in rows if row["task"] == task and row.get("ratings") is not None)
 
 
@@ -375,7 +377,7 @@ class Ask(NamedTuple):
     def text(self) -> Text:
         return Text(self.task.name, is_open=self.task.open_access or self.case.synthetic)
 
-    def keep(self, outcome: Outcome | Intent, read: Mapping[str, Any] | None = None) -> None:
+    def keep(self, outcome: Outcome, read: Mapping[str, Any] | None = None) -> None:
         """Store what became of it; `read`: what was read in the reply, and further words of its line."""
         point = {} if self.point is None else {"point": self.point}
         about = {"judge": self.judge, **point, "wording": self.rubric.wording, **(read or {})}

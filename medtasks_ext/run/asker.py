@@ -23,7 +23,7 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.privacy import public_rows, shows_text, what_happened
 from medtasks_ext.prompts.documents import repeat_key
 from medtasks_ext.run.charge import Budget, Charge
-from medtasks_ext.run.store import Answers, Intent, key_of
+from medtasks_ext.run.store import Answers, key_of
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance
@@ -210,10 +210,9 @@ class Asker:
 
     def sending(self, request: Request, intent: float | None) -> None:
         """A request is sent, for the first time or once more; so many US dollars were set aside just now."""
-        self.answers.check()
         if intent is not None:
-            self.answers.put(request.key, Intent(intent), request.task, request.document)
-            self.answers.flush(sync=False)
+            self.answers.note(request.key, "intent", request.task, request.document, {"cost": intent})
+        self.answers.check()
 
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Store an outcome; what it cost, None where nobody knows.

@@ -26,7 +26,7 @@ from medtasks_ext.prompts.fit import shared_characters
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import Asker, Chat, Job
 from medtasks_ext.run.charge import Budget, Charge
-from medtasks_ext.run.store import Asked, Question
+from medtasks_ext.run.store import Asked
 from medtasks_ext.runner.evaluate import RequestBuilder, Settings, answer_budget, evaluate_task, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.tally import Trouble
@@ -381,7 +381,7 @@ class TaskLM(StoredLM):
                 noted = document in mine and mine[document].key == item.key
                 out = "" if item.key in answers else engine.file
                 if stands and (not noted or (out and out != answers.out.get(item.key))):
-                    answers.put(item.key, Question(item.cut, out), self.name, document)
+                    answers.note(item.key, "question", self.name, document, {"cut": item.cut, "out": out})
             answered = sum(item.key in answers for item in self.asked.values())
             self._known(answered - self.known - self.generated)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.models.demo import NAME
-from medtasks_ext.run.store import Follower
+from medtasks_ext.run.store import rows_in
 from tests.conftest import ROOT
 from tests.engine.conftest import MEDTASKS, answers, called
 from tests.engine.tiny_model import make
@@ -77,7 +77,7 @@ def test_the_literal_command_prints_one_roll_up_row_per_group(literal):
 def counted(folder: Path) -> dict[str, list[str]]:
     """Task -> keys of the requests that are answered, also while a run goes on."""
     found: dict[str, list[str]] = {}
-    for row in Follower(folder).rows("answer"):
+    for row in rows_in(folder, "answer"):
         found.setdefault(row["task"], []).append(row["key"])
     return found
 

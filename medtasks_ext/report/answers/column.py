@@ -95,9 +95,11 @@ class Outcomes(Answers):
     def __init__(self, folder: Path) -> None:
         self.times = list[float]()  # when each answer came
         self.ends = Counter[str]()
-        super().__init__(folder, write=False, see=self._note)
+        super().__init__(folder, write=False)
 
-    def _note(self, row: Json) -> None:
+    def see(self, row: Json) -> None:
+        """Take note of a line, and how its answer ended."""
+        super().see(row)
         if row["outcome"] == "answer":
             self.times.append(row["at"])
             self.ends.update(empty=int(not row["text"].strip()), cut=int(row.get("finish") == "length"))

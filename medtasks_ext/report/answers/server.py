@@ -52,9 +52,7 @@ def _under_way(folder: Path, manifest: Manifest) -> Json:
     done = sum(n if name in ended else min(n, len(outcomes.answered(name))) for name, n in asked.items())
     times = [at for at in outcomes.times if at >= since]  # of answers of this call
     left = sum(asked.values()) - done
-    reasons = Counter(
-        fault.reason.partition("\n")[0] or fault.kind.value for fault in outcomes.faults.values()
-    )
+    reasons = Counter(reason.partition("\n")[0] for reason in outcomes.faults.values())
     return {
         "label": manifest.identity.model_name,
         "worker": worker,
