@@ -30,8 +30,19 @@ class FolderLock:
         process = {"process": os.getpid(), "started": _began(os.getpid()), "token": secrets.token_hex(8)}
         self._mine = {"command": command, "host": socket.gethostname(), "place": _place(), **process}
         try:
-            while not self._made(self.path):
-                self._take_from_the_dead()
+            while (held := _held(self.path)) != self._mine:
+                if held is None:
+                    self._make(self.path)
+                elif self._lives(held):
+                    who = f"process {held.get('process', '?')} on {held.get('host', '?')}"
+                    what = f"{held.get('command', 'another process')} works in this folder ({who})"
+                    remedy = "wait for it to end; what it stores is not asked for again"
+                    raise MedtasksError(what, where=folder, remedy=remedy)
+                else:  # of several that find it dead, the last one has it
+                    part = self.path.with_name(f"{name}.{self._mine['token']}.part")
+                    self._make(part)
+                    part.replace(self.path)
+                    time.sleep(1)
         except OSError as error:
             raise cannot_write(self.path, error) from None
         self._last = time.time()
@@ -54,36 +65,11 @@ class FolderLock:
         if _held(self.path) == self._mine:
             self.path.unlink(missing_ok=True)
 
-    def _made(self, path: Path) -> bool:
-        try:
+    def _make(self, path: Path) -> None:
+        with suppress(FileExistsError):
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        except FileExistsError:
-            return False
-        os.write(file, json.dumps(self._mine).encode())
-        os.close(file)
-        return True
-
-    def _take_from_the_dead(self) -> None:
-        """Remove the lock of a process that is no more.
-
-        Of two that find it dead, who makes a file of its own has the right to remove it, and looks once more.
-        """
-        if (held := _held(self.path)) is None:
-            return
-        if self._lives(held):
-            process = f"process {held.get('process', '?')} on {held.get('host', 'an unknown host')}"
-            what = f"{held.get('command', 'another process')} works in this folder ({process})"
-            remedy = "wait for it to end; what it stores is not asked for again"
-            raise MedtasksError(what, where=self.path.parent, remedy=remedy)
-        right = self.path.with_name(f"{self.path.name}.{held.get('token', 'damaged')}")
-        if not self._made(right):
-            time.sleep(1)
-            if time.time() - _touched(right) > DEAD:  # its maker died, too
-                right.unlink(missing_ok=True)
-            return
-        if _held(self.path) == held:
-            self.path.unlink(missing_ok=True)
-        right.unlink(missing_ok=True)
+            os.write(file, json.dumps(self._mine).encode())
+            os.close(file)
 
     def _lives(self, held: dict[str, object]) -> bool:
         """Whether the holder lives; elsewhere, or before it has said who it is, its touches say so."""
@@ -123,10 +109,10 @@ def _touched(path: Path) -> float:
 
 
 def _lives_here(held: dict[str, object]) -> bool | None:
-    """Whether a process of this machine lives; None of one elsewhere."""
-    if held.get("place") != _place():
+    """Whether a process of this machine lives; None of one elsewhere, or where no system says it."""
+    if held.get("place") != _place() or not held.get("started"):
         return None
-    return _began(int(str(held.get("process", 0)))) == held.get("started")
+    return _began(int(str(held.get("process", 0)))) == held["started"]
 
 
 def _place() -> str:
@@ -142,9 +128,4 @@ def _began(process: int) -> str | None:
     """When a process began, whose number may be another one's by now; None of one that is no more."""
     with suppress(OSError, IndexError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
-    with suppress(PermissionError):  # of another user
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return None
-    return ""  # no system says it
+    return None
