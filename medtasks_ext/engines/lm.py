@@ -10,11 +10,13 @@ import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.egress import SERVICES, Egress, hold
 from medtasks_ext.engines import (
+    WAIT_SECONDS,
     Answer,
     Done,
     Engine,
@@ -43,8 +45,6 @@ GROUP = 4096
 #: Rows that `auto` takes on a CPU at most: more gain little, and a system without memory kills the process.
 CPU_ROWS = 8
 _OUT_OF_MEMORY = ("out of memory", "can't allocate memory")
-#: Seconds between two looks at an empty feed.
-_PAUSE = 0.05
 
 
 def lm_eval_prompt(prompt: Prompt) -> Any:
@@ -104,7 +104,6 @@ class LmEngine(Engine):
         #: prompt, or prompt and option -> requests, each with the place of that option
         self._waiting: dict[tuple[str, str], deque[tuple[Request, int]]] = {}
         self._found: dict[str, dict[int, Likelihood]] = {}  # key of a request -> of its options
-        self._next: Request | None = None  # taken with those of another task
         takes = inspect.signature(model.generate_until).parameters
         self._quiet = {"disable_tqdm": True} if "disable_tqdm" in takes else {}
         self._count = token_counter(model)
@@ -112,26 +111,10 @@ class LmEngine(Engine):
         keep_tokenizers_apart(model)
 
     def run(self, feed: Feed, done: Done) -> None:
-        self._done, self._next = done, None
-        while group := self._group(feed):
-            self._answer(group)
-
-    def _group(self, feed: Feed) -> list[Request]:
-        """The next requests of one task."""
-        group = [self._next] if self._next else []
-        self._next = None
-        while len(group) < GROUP:
-            request = feed.take()
-            if request is None:
-                if feed.over or (group and feed.dry):
-                    break
-                feed.wait(_PAUSE)
-            elif group and request.task != group[0].task:
-                self._next = request
-                break
-            else:
-                group.append(request)
-        return group
+        self._done = done
+        for _, of_task in groupby(_taken(feed), lambda request: request and request.task):
+            while group := list(filter(None, islice(of_task, GROUP))):
+                self._answer(group)
 
     def _answer(self, group: list[Request]) -> None:
         group = self._permitted(group) if self.addresses else group
@@ -165,22 +148,16 @@ class LmEngine(Engine):
         try:
             answers = getattr(self._model, kind)(instances, **self._quiet)
         except Exception as error:  # models fail in their own ways
-            if self._shrinks(error):
+            lacks = isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
+            if self._rows > 1 and (lacks or isinstance(error, MemoryError)):
+                before, self._rows = self._rows, self._rows // 2
+                self._say(f"note: the memory does not hold a batch of {before}; going on with {self._rows}")
                 return False
             for request in self._left():
                 self._done(request, Fault(FaultKind.ENGINE, what_happened(error)))
             return True
         for instance, answer in zip(instances, answers, strict=True):
             self.add_partial(kind, instance.args, answer)
-        return True
-
-    def _shrinks(self, error: Exception) -> bool:
-        """Halve the size of batches if the device, or the machine, had no memory left for one."""
-        lacks = isinstance(error, RuntimeError) and any(words in str(error) for words in _OUT_OF_MEMORY)
-        if self._rows < 2 or not (lacks or isinstance(error, MemoryError)):
-            return False
-        before, self._rows = self._rows, self._rows // 2
-        self._say(f"note: the memory does not hold a batch of {before}; going on with {self._rows}")
         return True
 
     def _instances(self, request: Request, kind: str) -> Iterator[Instance]:
@@ -220,6 +197,16 @@ class LmEngine(Engine):
         if self._count is None or not isinstance(request.prompt, str):
             return None
         return Usage(self._count(request.prompt), sum(map(self._count, written)))
+
+
+def _taken(feed: Feed) -> Iterator[Request | None]:
+    """What a feed gives; None where nothing comes before what was taken is answered."""
+    while not feed.over:
+        request = feed.take()
+        if request or feed.dry:
+            yield request
+        if not request:
+            feed.wait(WAIT_SECONDS)
 
 
 def addresses_of(model: LM) -> list[str]:

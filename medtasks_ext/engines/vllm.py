@@ -116,11 +116,7 @@ class AskedModel:
 
 
 def load(model_args: Mapping[str, Any], extra: Mapping[str, Any]) -> VllmEngine:
-    """Load lm-eval's vLLM model, `data_parallel_size` times. No process of vLLM outlives this one.
-
-    Raises:
-        ImportError, OSError, TypeError, ValueError: as lm-eval's class raises them.
-    """
+    """Load lm-eval's vLLM model, `data_parallel_size` times. No process of vLLM outlives this one."""
     from vllm import AsyncEngineArgs
     from vllm.usage.usage_lib import UsageContext
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -330,54 +326,38 @@ async def option_likelihoods(
 
     `ask`: gives what the engine says to tokens. `cached`: whether it keeps the prompt for further passes.
     """
-    prompt, options = tuple(request.tokens or ()), request.option_tokens
-    tree = branches(options)
-    short = len(prompt) + _SHORT_PASS * (len(tree) - 1)
-    by_tree = max(map(len, tree.values())) <= MOST_IDS
-    if by_tree and (len(tree) == 1 or (cached and short < len(options) * len(prompt))):
-        passes = [(behind, tuple(sorted(tokens))) for behind, tokens in tree.items()]
-        first = 1  # by itself, so that the others find the prompt cached
-    else:
-        passes = [(option, Tokens()) for option in dict.fromkeys(options)]
-        first = len(passes)
-    #: what stands before a token, and the token -> its log-probability, and whether it is the likeliest
-    read: dict[tuple[Tokens, int], Likelihood] = {}
-    for part in (passes[:first], passes[first:]):
-        outputs = await asyncio.gather(*(ask([*prompt, *one[0]], _parameters(one[1])) for one in part))
-        for (behind, tokens), output in zip(part, outputs, strict=True):
-            read.update(_read(len(prompt), behind, tokens, output))
-    steps = [[read[option[:i], token] for i, token in enumerate(option)] for option in options]
-    likelihoods = [Likelihood(sum(s.value for s in one), all(s.greedy for s in one)) for one in steps]
-    return likeliest(request, likelihoods, Usage(len(prompt), sum(map(len, options))))
-
-
-def _parameters(tokens: Tokens) -> SamplingParams:
     from vllm import SamplingParams
 
-    read = {"logprob_token_ids": list(tokens)} if tokens else {"prompt_logprobs": 1}
-    return SamplingParams(temperature=0, max_tokens=1, detokenize=False, **read)
-
-
-def _read(
-    prompt: int, behind: Tokens, tokens: Tokens, output: RequestOutput
-) -> dict[tuple[Tokens, int], Likelihood]:
-    """Of a pass: of chosen tokens behind a text, or without them of the text itself."""
-    if tokens:
-        logprobs, best = output.outputs[0].logprobs[0], output.outputs[0].token_ids[0]
-        return {
-            (behind, token): Likelihood(float(logprobs[token].logprob), token == best) for token in tokens
-        }
-    read = {}
-    for place, token in enumerate(behind):
-        found = {one: item.logprob for one, item in output.prompt_logprobs[prompt + place].items()}
-        read[behind[:place], token] = Likelihood(float(found[token]), found[token] == max(found.values()))
-    return read
-
-
-def branches(options: Sequence[Tokens]) -> dict[Tokens, set[int]]:
-    """What stands before a token of some option -> the tokens that follow there; shortest first."""
-    tree: dict[Tokens, set[int]] = {}
+    prompt, options = tuple(request.tokens or ()), request.option_tokens
+    tree: dict[Tokens, set[int]] = {}  # what stands before a token of some option -> the tokens there
     for option in options:
         for place, token in enumerate(option):
             tree.setdefault(option[:place], set()).add(token)
-    return dict(sorted(tree.items(), key=lambda item: len(item[0])))
+    short = len(prompt) + _SHORT_PASS * (len(tree) - 1)
+    by_tree = max(map(len, tree.values())) <= MOST_IDS
+    if by_tree and (len(tree) == 1 or (cached and short < len(options) * len(prompt))):
+        passes = [(behind, sorted(tree[behind])) for behind in sorted(tree, key=len)]
+        first = 1  # by itself, so that the others find the prompt cached
+    else:
+        passes = [(option, []) for option in dict.fromkeys(options)]
+        first = len(passes)
+    #: what stands before a token, and the token -> its log-probability, and whether it is the likeliest
+    read: dict[tuple[Tokens, int], Likelihood] = {}
+
+    async def one_pass(behind: Tokens, tokens: list[int]) -> None:
+        """Read chosen tokens behind a text, or without them those of the text itself."""
+        wanted = {"logprob_token_ids": tokens} if tokens else {"prompt_logprobs": 1}
+        parameters = SamplingParams(temperature=0, max_tokens=1, detokenize=False, **wanted)
+        output = await ask([*prompt, *behind], parameters)
+        for token in tokens:
+            best = token == output.outputs[0].token_ids[0]
+            read[behind, token] = Likelihood(float(output.outputs[0].logprobs[0][token].logprob), best)
+        for place, token in enumerate(() if tokens else behind):
+            found = {one: item.logprob for one, item in output.prompt_logprobs[len(prompt) + place].items()}
+            read[behind[:place], token] = Likelihood(float(found[token]), found[token] == max(found.values()))
+
+    for part in (passes[:first], passes[first:]):
+        await asyncio.gather(*(one_pass(*one) for one in part))
+    steps = [[read[option[:i], token] for i, token in enumerate(option)] for option in options]
+    likelihoods = [Likelihood(sum(s.value for s in one), all(s.greedy for s in one)) for one in steps]
+    return likeliest(request, likelihoods, Usage(len(prompt), sum(map(len, options))))

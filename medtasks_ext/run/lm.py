@@ -97,15 +97,16 @@ class Remembering(LM):
 
     def _by_its_own(self, kind: str, requests: Sequence[Instance]) -> list[Likelihood]:
         """Likelihoods by the model's own method, in blocks, each kept as it comes."""
-        asked = [self._whole(kind, instance) for instance in requests]
+        asked = list[Request]()
+        for one in requests:
+            key = key_of(self._identity, [kind, *map(str, one.args), *_whose(one)])
+            prompt, text = prompt_of(one), text_of(one)
+            asked.append(Request(key, *_whose(one), prompt, {}, one.doc, text=text, options=("",)))
         self._engine.check({request.text for request in asked})
         with self._direct:
-            # processes that share a model's documents wait for each other in its own method, so each calls it
-            missing = [
-                pair
-                for pair in zip(asked, requests, strict=True)
-                if self.world_size > 1 or pair[0].key not in self.answers
-            ]
+            missing = list(zip(asked, requests, strict=True))
+            if self.world_size == 1:  # else processes wait for each other in the model's own method
+                missing = [pair for pair in missing if pair[0].key not in self.answers]
             for start in range(0, len(missing), BLOCK):
                 block = missing[start : start + BLOCK]
                 found = getattr(self.model, kind)([instance for _, instance in block])
@@ -116,14 +117,8 @@ class Remembering(LM):
         known = self.answers.known(request.key for request in asked)
         if lacking := {request.key for request in asked} - known.keys():
             what = f"the model gave no number for {len(lacking)} of {len(asked)} texts"
-            names = ", ".join(sorted({request.task for request in asked}))[:200]
-            raise MedtasksError(what, where=names, remedy=ASKED_AGAIN)
+            raise MedtasksError(what, where=asked[0].task, remedy=ASKED_AGAIN)
         return [known[request.key].likelihoods[0] for request in asked]
-
-    def _whole(self, kind: str, instance: Instance) -> Request:
-        key = key_of(self._identity, [kind, *map(str, instance.args), *_whose(instance)])
-        prompt, text = prompt_of(instance), text_of(instance)
-        return Request(key, *_whose(instance), prompt, {}, instance.doc, text=text, options=("",))
 
     def close(self) -> None:
         """Ask nothing more, and bring everything to the disk."""
@@ -158,7 +153,6 @@ API = f"{PREFIX}api"
 _CHAT, _TEXT = "local-chat-completions", "local-completions"
 #: File of a folder that says whose answers it holds.
 IDENTITY = "model.json"
-_RUN_KEYS = ("batch_size", "max_batch_size", "device")
 
 
 def register() -> None:
@@ -183,20 +177,19 @@ class _Remembered(Remembering):
         if not run:
             what = "the folder is missing that keeps the answers"
             raise MedtasksError(what, where="--model_args", remedy="add run=FOLDER")
-        extra = {name: arguments.pop(name) for name in _RUN_KEYS if arguments.get(name) is not None}
+        names = ("batch_size", "max_batch_size", "device")
+        extra = {name: arguments.pop(name) for name in names if arguments.get(name) is not None}
         folder, of = Path(run), self.of
         if of == "api":
             of = _CHAT if "/chat/" in str(arguments.get("base_url")) else _TEXT
         dropped_secrets(arguments)
         started = int(os.environ.get("WORLD_SIZE", "1"))
-        loads = started == 1 or "HFLM" in {kind.__name__ for kind in get_model(of).__mro__}
-        loaded = load_model(of, arguments, extra, say=print) if loads else None
-        if loaded is None or loaded[0].world_size != started:
+        if started > 1 and "HFLM" not in {kind.__name__ for kind in get_model(of).__mro__}:
             what = f"{started} processes were started that do not share the documents among them"
             remedy = "`accelerate launch` shares them with medtasks-hf on several GPUs; else start one "
             remedy += "process: several addresses (base_url=URL+URL) or vLLM's data_parallel_size use several"
             raise MedtasksError(what, where=f"--model {PREFIX}{self.of}", remedy=f"{remedy} GPUs")
-        model, engine = loaded
+        model, engine = load_model(of, arguments, extra, say=print)
         answers = Answers(folder, rank=model.rank)
         try:
             identity = _identity(folder, of, arguments, model)
