@@ -46,9 +46,9 @@ class BatchFiles(Engine):
 
     def __init__(self, model: str, path: Path | None, results: Sequence[Path]) -> None:
         self.path, self.n, self.written = path and _free(path), 0, dict[Path, int]()
-        self._read, self._faults = _reader(model), dict[str, Fault]()
         self.file = str(path.resolve()) if path else ""
-        self._results, self.others = _results(results, self._read, self._faults)
+        self._read = _reader(model)
+        self._results, self._others = _results(results, self._read)
 
     def of(self, lm: Any) -> BatchFiles:
         """The same, for requests of a model."""
@@ -62,15 +62,15 @@ class BatchFiles(Engine):
         thinking = getattr(self._lm, "think_end_token", None) if self._read is chat_answer else None
         with ExitStack() as files:
             file: IO[bytes] | None = None
-            path = self.path or Path()
+            path, n = self.path or Path(), 0
             while not feed.over:
                 if (request := feed.take()) is None:
                     feed.wait(WAIT_SECONDS)
-                elif answer := self._results.get(request.key):
-                    self.n += 1
-                    done(request, replace(answer, text=after_thinking(answer.text, thinking)))
-                elif fault := self._faults.get(request.key):
-                    done(request, fault)
+                elif outcome := self._results.get(request.key):
+                    if isinstance(outcome, Answer):
+                        self.n += 1
+                        outcome = replace(outcome, text=after_thinking(outcome.text, thinking))
+                    done(request, outcome)
                 else:
                     self.later(request)
                     if not self.path:
@@ -79,14 +79,12 @@ class BatchFiles(Engine):
                     text = json.dumps({**about, "body": payload(self._lm, request)}, ensure_ascii=False)
                     # half of a surrogate pair, which files may not hold, becomes `?`
                     line = text.encode(errors="replace") + b"\n"
-                    full = file is not None and file.tell() + len(line) > MOST_BYTES
-                    if file is None or full or self.written[path] == MOST_REQUESTS:
-                        n = len(self.written)
-                        path = _free(path.with_stem(f"{self.path.stem}-{n + 1}")) if n else path
-                        self.written[path] = 0
-                        file = files.enter_context(atomic_file(path))
+                    if file is None or file.tell() + len(line) > MOST_BYTES or n == MOST_REQUESTS:
+                        if file is not None:
+                            path = _free(self.path.with_stem(f"{self.path.stem}-{len(self.written) + 1}"))
+                        file, n = files.enter_context(atomic_file(path)), 0
                     file.write(line)
-                    self.written[path] += 1
+                    n = self.written[path] = n + 1
 
     def summary(self, known: Answers) -> Iterator[str]:
         """What was written, or taken of results; `known`: the answers that are there now."""
@@ -95,9 +93,10 @@ class BatchFiles(Engine):
             if not self.written:
                 yield "nothing is left to ask"
             return
-        strange = sum(key not in known for key in self._results)
-        yield f"{self.n:,} of {len(self._results):,} answers are new"
-        for reason, n in {"answers to other requests": strange, **self.others}.items():
+        answers = [key for key, outcome in self._results.items() if isinstance(outcome, Answer)]
+        yield f"{self.n:,} of {len(answers):,} answers are new"
+        strange = {"answers to other requests": sum(key not in known for key in answers)}
+        for reason, n in {**strange, **self._others}.items():
             if n:
                 yield f"✗ {n:,} results: {reason}"
 
@@ -133,11 +132,9 @@ def _reader(model: str) -> Reader:
     return read
 
 
-def _results(
-    paths: Iterable[Path], read: Reader, faults: dict[str, Fault]
-) -> tuple[dict[str, Answer], Counter[str]]:
-    """Id of a request -> its first answer; why lines hold none -> how many. `faults` gets those by id."""
-    found, others = dict[str, Answer](), Counter[str]()
+def _results(paths: Iterable[Path], read: Reader) -> tuple[dict[str, Outcome], Counter[str]]:
+    """Id of a request -> its first answer, else its fault; why lines hold no answer -> how many."""
+    found, others = dict[str, Outcome](), Counter[str]()
     for path in paths:
         check_regular(path)
         if not path.is_file():
@@ -152,9 +149,11 @@ def _results(
                     continue
                 if isinstance(outcome, Fault):
                     others[outcome.in_words] += 1
-                    faults[key] = outcome
-                elif found.setdefault(key, outcome) is not outcome:
+                    found.setdefault(key, outcome)
+                elif isinstance(found.get(key), Answer):
                     others["answers that came twice"] += 1
+                else:
+                    found[key] = outcome
     return found, others
 
 
