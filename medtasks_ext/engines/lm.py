@@ -80,12 +80,10 @@ class LmEngine(Engine):
     """Hands a model of lm-eval the requests of one task after the other, and each answer on when it comes.
 
     Models call lm-eval's cache hook after each of their batches; those that do not hand on all answers of a
-    call at its end.
-
-    lm-eval's own search for the size of a batch (`auto`) runs the whole context through the model, with the
-    logits of every position, anew in each call. Here the first batch of a model with `batch_size_per_gpu` (a
-    number or `auto`) and `max_batch_size` has the largest size that is allowed. Where the memory does not
-    hold it, the size is halved for the rest of the run, and what has no answer is asked again.
+    call at its end. lm-eval's own search for the size of a batch (`auto`) runs the whole context through the
+    model, anew in each call. Here the first batch of a model that has a size has the largest that is allowed.
+    Where the memory does not hold it, the size is halved for the rest of the run, and what has no answer is
+    asked again.
     """
 
     window = GROUP

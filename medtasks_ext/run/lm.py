@@ -190,12 +190,8 @@ class _Remembered(Remembering):
             remedy += "process: several addresses (base_url=URL+URL) or vLLM's data_parallel_size use several"
             raise MedtasksError(what, where=f"--model {PREFIX}{self.of}", remedy=f"{remedy} GPUs")
         model, engine = load_model(of, arguments, extra, say=print)
+        identity = _identity(folder, of, arguments, model)
         answers = Answers(folder, rank=model.rank)
-        try:
-            identity = _identity(folder, of, arguments, model)
-        except BaseException:
-            answers.close()
-            raise
         for line in answers.damaged:
             print(f"medtasks: {folder}: {line} is damaged; its request is asked again")
         super().__init__(model, engine, answers, identity)
