@@ -30,6 +30,7 @@ class FolderLock:
         process = {"process": os.getpid(), "started": _began(os.getpid()), "token": secrets.token_hex(8)}
         self._mine = {"command": command, "host": socket.gethostname(), "place": _place(), **process}
         try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             while (held := _held(self.path)) != self._mine:
                 if held is None:
                     self._make(self.path)

@@ -95,10 +95,6 @@ class Answers:
         if not write:
             self.refresh()
             return
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(folder, error) from None
         self.held = FolderLock(folder, command, f".writing{part}.lock")
         try:
             self.refresh()

@@ -158,8 +158,10 @@ def test_a_holder_that_was_taken_over_writes_nothing_more(tmp_path, monkeypatch)
             answers.put("a" * 32, Answer("one"), "task", "d1")
             write_json(tmp_path / "run.json", {"mine": 1})
             answers.flush()
-            before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
             (tmp_path / NAME).write_text(json.dumps(ELSEWHERE))
+            with (tmp_path / "answers.jsonl").open("ab") as theirs:
+                theirs.write(b"a line of theirs\n")
+            before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
             answers.put("b" * 32, Answer("two"), "task", "d2")
             for write in (
                 answers.flush,
