@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from medtasks_ext.errors import some
+from medtasks_ext.jsonfile import json_bytes
 from medtasks_ext.metrics import meanings, rule
 from medtasks_ext.offline_page import offline_page
 from medtasks_ext.registry.columns import axis_values, dataset_facts
@@ -59,23 +60,22 @@ def render(data: Mapping[str, Any]) -> str:
     )
 
 
-#: A column is packed where that takes a third of its values at most.
-_WORTH = 3
-
-
 def packed(values: Sequence[Any]) -> Sequence[Any] | dict[str, list[Any]]:
-    """A column as the page's data holds it; `unpacked` of `page/data.js` is the way back.
+    """A column in its shortest form for the page's data; `unpacked` of `page/data.js` is the way back.
 
     Returns:
         The values; or `runs`, each value followed by how often it stands in a row; or `steps`, the same of
-        the differences from one whole number to the next, from 0 on.
+        the differences from one whole number to the next, from 0 on; or `words`, each value once, and for
+        each row the place `at` which its value stands there.
     """
-    if values and _WORTH * len(runs := _runs(values)) <= len(values):
-        return {"runs": runs}
+    forms: list[Any] = [values, {"runs": _runs(values)}]
     if values and all(type(value) is int for value in values):
-        steps = _runs(other - one for one, other in pairwise([0, *values]))
-        return {"steps": steps} if _WORTH * len(steps) <= len(values) else values
-    return values
+        forms.append({"steps": _runs(other - one for one, other in pairwise([0, *values]))})
+    known = dict[Any, tuple[int, Any]]()
+    keys = (str(value) if isinstance(value, list) else value for value in values)
+    at = [known.setdefault(key, (len(known), value))[0] for key, value in zip(keys, values, strict=True)]
+    forms.append({"words": [value for _, value in known.values()], "at": at})
+    return min(forms, key=lambda form: len(json_bytes(form)))
 
 
 def _runs(values: Iterable[Any]) -> list[Any]:

@@ -53,12 +53,12 @@ def write_report(folder: Path, report: Report, *, closed: bool = False) -> list[
     every, groups, labels = report.results, report.groups, report.labels
     made: dict[str, Callable[[BinaryIO], object]] = {
         "results.csv": lambda file: _lines(every.lines(), file),
-        "results.parquet": lambda file: _parquet(every.table(), file),
+        "results.parquet": lambda file: _parquet(every.tables(), file),
         "groups.csv": lambda file: _lines(csv_lines(groups), file),
-        "groups.parquet": lambda file: _parquet(groups, file),
+        "groups.parquet": lambda file: _parquet([groups], file),
         "asked.csv": lambda file: _lines(csv_lines(report.asked), file),
         "labels.csv": lambda file: _lines(csv_lines(labels), file),
-        "labels.parquet": lambda file: _parquet(labels, file),
+        "labels.parquet": lambda file: _parquet([labels], file),
         "report.html": lambda file: file.write(render(data).encode(errors="replace")),
     }
     names = FILES + (LABEL_FILES if labels.num_rows else ())
@@ -98,13 +98,17 @@ def write_answers(folder: Path, report: Report, *, closed: bool) -> Json:
     return {"held": held, "withheld": withheld}
 
 
-def _parquet(table: pa.Table, file: BinaryIO) -> None:
+def _parquet(tables: Iterable[pa.Table], file: BinaryIO) -> None:
+    """A table, of one part at least."""
     from pyarrow import parquet
 
+    parts = iter(tables)
+    first = next(parts)
     # without Arrow's schema: a text is a text to every reader, also where it is written once
-    with parquet.ParquetWriter(file, table.schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata(table.schema.metadata)
+    with parquet.ParquetWriter(file, first.schema, compression="zstd", store_schema=False) as writer:
+        for part in chain([first], parts):
+            writer.write_table(part)
+        writer.add_key_value_metadata(first.schema.metadata)
 
 
 def _lines(lines: Iterable[str], file: BinaryIO) -> None:

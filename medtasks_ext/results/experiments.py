@@ -249,7 +249,7 @@ class Entry:
     def limited(self) -> bool:
         return any(item.limited for item in self.experiments.values())
 
-    @property
+    @cached_property
     def sample(self) -> bool:
         return any(item.sample for item in self.experiments.values())
 

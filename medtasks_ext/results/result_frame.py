@@ -14,7 +14,7 @@ from medtasks_ext.results.conditions import difference_words, unknown_words
 from medtasks_ext.results.frames import axes, names, schema, table, table_of
 from medtasks_ext.results.models import model_id, version_of
 from medtasks_ext.results.prices import prices
-from medtasks_ext.results.rollup import asked_rows
+from medtasks_ext.results.rollup import asked_rows, members_of
 from medtasks_ext.tables import csv_lines
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def _of_entry(entry: Entry) -> Json:
     }
 
 
-def _of_experiment(item: Experiment, columns: list[str]) -> Json:
+def _of_experiment(item: Experiment, conditions: Mapping[str, str]) -> Json:
+    """`conditions`: column -> the condition of that name."""
     tokens, words, shown = item.tokens or {}, item.words, item.shown
-    conditions = ((name, name.removesuffix("_asked")) for name in columns)
     return {
-        **{name: shown[condition] for name, condition in conditions if condition in shown},
+        **{name: shown[condition] for name, condition in conditions.items() if condition in shown},
         **{"task": item.task, "strategy": item.strategy, "sample": item.sample, "n": item.n},
         **{"chance": item.chance, "ceiling": item.ceiling, "valid": item.metrics.get("valid")},
         **{"cut": item.share_cut("answers_cut"), "inputs_cut": item.share_cut("inputs_cut")},
@@ -79,6 +79,8 @@ _OF_METRIC = (
     *("metric", "value", "interval_low", "interval_high", "interval_rough"),
     *("paper_interval_low", "paper_interval_high"),
 )
+#: Rows of a part.
+_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -99,14 +101,15 @@ class ResultParts:
             name: [None if row is None else values[row] for row in rows] for name, values in columns.items()
         }
 
-    def table(self) -> pa.Table:
+    def tables(self) -> Iterator[pa.Table]:
+        """The frame in parts, one at least: the whole holds each text of an experiment once per metric."""
         import pyarrow as pa
 
-        rows = self.experiments.take(pa.array(self.places))
-        return table(
-            "results",
-            {name: (self.metrics if name in _OF_METRIC else rows)[name] for name in names("results")},
-        )
+        for begin in range(0, max(1, len(self.places)), _ROWS):
+            rows = self.experiments.take(pa.array(self.places[begin : begin + _ROWS]))
+            metrics = self.metrics.slice(begin, _ROWS)
+            columns = {name: (metrics if name in _OF_METRIC else rows)[name] for name in names("results")}
+            yield table("results", columns)
 
     def lines(self) -> Iterator[str]:
         """The same as lines of CSV, the header first."""
@@ -125,7 +128,8 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
     import pyarrow as pa
 
     of_datasets, known, types = _of_datasets(tasks), prices(), schema("results")
-    experiments: list[Json] = []
+    experiments: dict[str, list[Any]] = {name: [] for name in types.names if name not in _OF_METRIC}
+    conditions, n = {name: name.removesuffix("_asked") for name in experiments}, 0
     metrics: list[tuple[Any, ...]] = []
     for entry in entries:
         price, of_entry = None if entry.kind == "published" else known.get(entry.model), _of_entry(entry)
@@ -134,24 +138,20 @@ def result_parts(entries: Sequence[Entry], tasks: Registry) -> ResultParts:
             row = {
                 **of_datasets[item.dataset.id],
                 **of_entry,
-                **_of_experiment(item, types.names),
+                **_of_experiment(item, conditions),
                 "usd": usd,
             }
             for metric in dict.fromkeys([*item.metrics, *item.intervals]) or [""]:
                 around, paper = item.intervals.get(metric), item.paper_intervals.get(metric)
                 figures = item.metrics.get(metric), *_ends(around), around.rough if around else None
-                metrics.append((len(experiments), metric or None, *figures, *_ends(paper)))
-            experiments.append(row)
+                metrics.append((n, metric or None, *figures, *_ends(paper)))
+            for name, values in experiments.items():
+                values.append(row[name])
+            n += 1
     places, *columns = list(zip(*metrics, strict=True)) or [()] * (1 + len(_OF_METRIC))
     of_metric = dict(zip(_OF_METRIC, columns, strict=True))
     return ResultParts(
-        pa.table(
-            {
-                name: pa.array([row[name] for row in experiments], types.field(name).type)
-                for name in types.names
-                if name not in of_metric
-            }
-        ),
+        pa.table({name: pa.array(experiments.pop(name), types.field(name).type) for name in [*experiments]}),
         pa.table({name: pa.array(values, types.field(name).type) for name, values in of_metric.items()}),
         np.array(places, dtype=np.int64),
     )
@@ -176,7 +176,7 @@ def asked_frame(entries: Sequence[Entry], tasks: Registry, names: Iterable[str] 
             if not row.n_documents and printed is None and row.name not in entry.asked:
                 continue
             low, high = _ends(row.interval)
-            ways = {done[leaf].strategy for leaf in tasks.leaves(row.name) if leaf in done}
+            ways = {done[leaf].strategy for leaf in members_of(tasks, row.name).datasets if leaf in done}
             found[row.name].append(
                 {
                     **of_entry,

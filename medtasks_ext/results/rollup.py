@@ -241,6 +241,11 @@ def roll_up(groups: tuple[Members, ...], finished: Mapping[str, Finished]) -> tu
     ]
 
 
+@lru_cache(maxsize=512)
+def members_of(registry: Registry, name: str) -> Members:
+    return Members(name, tuple(registry.leaves(name)), tuple(map(tuple, registry.parts(name))))
+
+
 def asked_rows(registry: Registry, names: Iterable[str], finished: Mapping[str, Finished]) -> list[Row]:
     """What was asked for, a row for each name of a task, tag or group, also of groups across suites.
 
@@ -249,7 +254,7 @@ def asked_rows(registry: Registry, names: Iterable[str], finished: Mapping[str, 
     """
     rows = []
     for name in filter(registry.knows, dict.fromkeys(names)):
-        group = Members(name, tuple(registry.leaves(name)), tuple(map(tuple, registry.parts(name))))
+        group = members_of(registry, name)
         of_group = dict.fromkeys([*(task for part in group.parts for task in part), *group.datasets])
         rows += roll_up((group,), {task: finished[task] for task in of_group if task in finished})[1]
     return rows

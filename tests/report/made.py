@@ -201,6 +201,8 @@ def unpacked(table: Mapping[str, Any]) -> dict[str, list[Any]]:
 def _values(column: Any) -> list[Any]:
     if isinstance(column, list):
         return column
+    if "words" in column:
+        return [column["words"][place] for place in column["at"]]
     runs = column.get("runs") or column["steps"]
     values = [value for value, times in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
     return values if "runs" in column else [*accumulate(values)]

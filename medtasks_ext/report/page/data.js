@@ -12,6 +12,7 @@ const groups = filled(report.groups, report.groups.entry.length);
 // A column whose repeated or evenly growing values are written once (medtasks_ext/report/payload.py).
 function unpacked(column) {
   if (Array.isArray(column)) return column;
+  if (column.words) return column.at.map((at) => column.words[at]);
   const found = [];
   const runs = column.runs ?? column.steps;
   let last = 0;
