@@ -15,8 +15,9 @@ from medtasks_ext.keys import Secrets
 
 #: An object of JSON whose keys others say: a server, a schema, the script of a page, a reader of `--json`.
 Json: TypeAlias = dict[str, Any]
-#: How deep arrays and objects may stand in each other; characters or bytes of one text.
-MAX_DEPTH, MAX_SIZE = 200, 1 << 30
+#: How deep arrays and objects may stand in each other, which is pydantic's own bound; characters or bytes of
+#: one text.
+MAX_DEPTH, MAX_SIZE = 201, 1 << 30
 
 
 class JsonError(ValueError):
@@ -43,7 +44,7 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
     if len(content) > MAX_SIZE:
         raise JsonError(f"more than {MAX_SIZE >> 20:,} MB")
     try:
-        value = _STRICT.decode(_text(content)) if strict else _plain(content)
+        return _shallow(_STRICT.decode(_text(content))) if strict else _plain(content)
     except JsonError:
         raise
     except UnicodeDecodeError:
@@ -54,10 +55,6 @@ def parse_json(content: str | bytes, *, strict: bool = False) -> Any:
         raise JsonError("nested too deeply") from None
     except ValueError:
         raise JsonError("a number of thousands of digits") from None
-    begins: Any = (b"[", b"{") if isinstance(content, bytes) else "[{"
-    if sum(map(content.count, begins)) > MAX_DEPTH and is_deep(value):
-        raise JsonError("nested too deeply")
-    return value
 
 
 def _text(content: str | bytes) -> str:
@@ -68,15 +65,15 @@ def _plain(content: str | bytes) -> Any:
     try:
         return from_json(content)  # in a third of the time, and bytes are not held as a text, too
     except ValueError:  # what it refuses, such as half of a surrogate pair, may be sound
-        return json.loads(_text(content))
+        return _shallow(json.loads(_text(content)))
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_constant=_no_constant)
 
 
-def is_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
+def _shallow(value: Any) -> Any:
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH + 1):
         level = [
             inner
             for item in level
@@ -84,8 +81,8 @@ def is_deep(value: Any) -> bool:
             if isinstance(inner, dict | list)
         ]
         if not level:
-            return False
-    return True
+            return value
+    raise JsonError("nested too deeply")
 
 
 def json_bytes(content: Any, indent: int | None = None) -> bytes:
