@@ -68,7 +68,7 @@ def packed(values: Sequence[Any]) -> Sequence[Any] | dict[str, list[Any]]:
         the differences from one whole number to the next, from 0 on; or `words`, each value once, and for
         each row the place `at` which its value stands there.
     """
-    forms: list[Any] = [values, {"runs": _runs(values)}]
+    forms: list[Sequence[Any] | dict[str, list[Any]]] = [values, {"runs": _runs(values)}]
     if values and all(type(value) is int for value in values):
         forms.append({"steps": _runs(other - one for one, other in pairwise([0, *values]))})
     known = dict[Any, tuple[int, Any]]()
