@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,13 +64,10 @@ def packed(values: Sequence[Any]) -> Sequence[Any] | dict[str, list[Any]]:
     """A column in its shortest form for the page's data; `unpacked` of `page/data.js` is the way back.
 
     Returns:
-        The values; or `runs`, each value followed by how often it stands in a row; or `steps`, the same of
-        the differences from one whole number to the next, from 0 on; or `words`, each value once, and for
-        each row the place `at` which its value stands there.
+        The values; or `runs`, each value followed by how often it stands in a row; or `words`, each value
+        once, and for each row the place `at` which its value stands there.
     """
     forms: list[Sequence[Any] | dict[str, list[Any]]] = [values, {"runs": _runs(values)}]
-    if values and all(type(value) is int for value in values):
-        forms.append({"steps": _runs(other - one for one, other in pairwise([0, *values]))})
     known = dict[Any, tuple[int, Any]]()
     keys = (str(value) if isinstance(value, list) else value for value in values)
     at = [known.setdefault(key, (len(known), value))[0] for key, value in zip(keys, values, strict=True)]

@@ -6,7 +6,6 @@ import gzip
 import json
 from base64 import b64decode
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,6 +202,5 @@ def _values(column: Any) -> list[Any]:
         return column
     if "words" in column:
         return [column["words"][place] for place in column["at"]]
-    runs = column.get("runs") or column["steps"]
-    values = [value for value, times in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
-    return values if "runs" in column else [*accumulate(values)]
+    runs = column["runs"]
+    return [value for value, times in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]

@@ -9,19 +9,13 @@ for (const table of [report.results, report.groups])
 const results = filled(report.results, report.results.entry.length);
 const groups = filled(report.groups, report.groups.entry.length);
 
-// A column whose repeated or evenly growing values are written once (medtasks_ext/report/payload.py).
+// A column whose repeated values are written once (medtasks_ext/report/payload.py).
 function unpacked(column) {
   if (Array.isArray(column)) return column;
   if (column.words) return column.at.map((at) => column.words[at]);
   const found = [];
-  const runs = column.runs ?? column.steps;
-  let last = 0;
-  for (let at = 0; at < runs.length; at += 2) {
-    for (let times = runs[at + 1]; times > 0; times--) {
-      last = column.steps ? last + runs[at] : runs[at];
-      found.push(last);
-    }
-  }
+  const { runs } = column;
+  for (let at = 0; at < runs.length; at += 2) for (let times = runs[at + 1]; times > 0; times--) found.push(runs[at]);
   return found;
 }
 
