@@ -14,13 +14,15 @@ from rich.text import Text
 
 from medtasks_ext.cli.words import counted, duration, say, unsure_words
 from medtasks_ext.engines import Outcome, Request
-from medtasks_ext.runner.tally import NOW_SECONDS, Alarms, Tally
+from medtasks_ext.runner.tally import Alarms, Tally
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
 
 #: What is said where `--max-cost` ended a call.
 LIMIT_REACHED = "✗ --max-cost is reached; a higher one continues"
 #: Seconds between two lines about tasks that are not done, where there is no terminal.
 QUIET_SECONDS = 600.0
+#: Seconds without an outcome after which that is said.
+SILENT_SECONDS = 60.0
 #: Tasks under way that the line names.
 _NAMED = 3
 #: Seconds between two drawings of the line.
@@ -78,9 +80,9 @@ class Progress:
 
     # ------------------------------------------------------------------ what happens
 
-    def stored(self, task: str, n: int, unsure: float = 0.0) -> None:
+    def stored(self, task: str, n: int) -> None:
         with self._lock:
-            self.tally.stored(task, n, unsure)
+            self.tally.stored(task, n)
 
     def ended(self, request: Request, outcome: Outcome) -> None:
         """A request has its outcome."""
@@ -129,8 +131,6 @@ class Progress:
                 mostly = "" if most == n else f", mostly ({most:,})"
                 why = (reason or kind.value).splitlines()[0]
                 parts.append(f"{counted(n, 'request')} without an answer{mostly}: {why}")
-            for alarm, tasks in self._alarms.counts().items() if self._alarms else ():
-                parts.append(f"most answers {alarm.value} in {counted(tasks, 'task')}")
             for task in under_way[:_NAMED]:
                 read = f", {task.readable / task.read:.0%} of {task.read:,} readable" if task.read else ""
                 parts.append(f"{task.name} {task.done:,}/{task.asked:,}{read}")
@@ -140,7 +140,7 @@ class Progress:
 
     def _time(self) -> str:
         """Since the start, and what is left."""
-        left, seconds = self.tally.seconds_left(), duration(self.tally.seconds)
+        left, seconds = self.tally.seconds_left(), duration(time.monotonic() - self.tally.started)
         return f"{seconds}, about {duration(left)} left" if left and left >= 1 else seconds
 
     def _go_on(self) -> None:
@@ -156,20 +156,22 @@ class Progress:
 
 
 def _speed_words(tally: Tally) -> str:
-    if (speed := tally.speed()) is None:
+    seconds, answers, tokens = tally.lately()
+    if not answers or not seconds:
         return "no answer yet"
-    if speed.silent > NOW_SECONDS:
-        return f"no answer for {duration(speed.silent)}"
+    if (silent := time.monotonic() - tally.last) > SILENT_SECONDS:
+        return f"no answer for {duration(silent)}"
+    of, speed = ("tokens", tokens / seconds) if tokens else ("answers", answers / seconds)
     # what comes less often is counted by the minute: a figure of 0.0 says nothing
-    unit, come = ("s", speed.now) if speed.now >= 0.1 else ("min", speed.now * 60)
-    return f"{come:,.{int(come < 10)}f} {speed.of}/{unit}"
+    unit, come = ("s", speed) if speed >= 0.1 else ("min", speed * 60)
+    return f"{come:,.{int(come < 10)}f} {of}/{unit}"
 
 
 def money_words(tally: Tally) -> str:
-    if tally.spent is None:
+    if tally.budget is None:
         return ""
-    words = f"{tally.spent:,.2f} USD in this call"
+    words = f"{tally.budget.spent - tally.spent_before:,.2f} USD in this call"
     if tally.uncounted:
         nobody = f"{counted(tally.uncounted, 'answer')} whose tokens nobody counts"
         words = f"{words}, with the highest cost of {nobody}"
-    return words + unsure_words(tally.unsure)
+    return words + unsure_words(tally.budget.unsure)

@@ -313,8 +313,6 @@ class TaskLM(StoredLM):
 
     def open(self) -> None:
         """Take note of what is known of the task, and ask about each document from now on."""
-        if unsure := self.asker.answers.unsettled.total(self.name):
-            self.asker.watcher.stored(self.name, 0, unsure)
         self.builder  # noqa: B018
         self.task.hands_over = self.hand_over
         self._place = {document_key(self.task.eval_docs[n]): n for n in self.places} if self.turns else {}

@@ -70,8 +70,7 @@ def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_m
     budget.settle(2.0, spent=1.4)
     tally.ended(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s", tries=3, maybe_paid=3))
     budget.settle(0.02, unsure=0.02)
-    tally.stored(MIE, 0, unsure=0.25)  # sent by an earlier call that was killed
-    unsure = "and up to 0.27 for requests whose reply never came"
+    unsure = "and up to 3.02 for requests whose reply never came"
     assert module.money_words(tally) == f"1.40 USD in this call, {unsure}"
     answers(tally, 1, answer=Answer("text", cost=0.5))
     budget.settle(0.5, spent=0.5)
@@ -96,7 +95,7 @@ def test_a_pipe_gets_a_plain_line_per_task_and_hears_of_long_ones(clock, capsys,
         f"[1/2] {MIE}: done, score 0.5000 (30 s, about 8 h 20 min left)",
         "1,010 of 10,010 responses (11 min, about 1 h 34 min left); 159 tokens/s; 0.10 USD in this call, "
         "with the highest cost of 10 answers whose tokens nobody counts; 1 request without an answer: "
-        f"HTTP 503; {COT} 1,000/10,000, 100% of 189 readable",
+        f"HTTP 503; {COT} 1,000/10,000, 100% of 117 readable",
         f"[2/2] {COT}: failed: [red] hung up (11 min, about 1 h 34 min left)",
     ]
 

@@ -127,7 +127,7 @@ def test_most_answers_without_worth_are_said_at_once_and_at_the_end_and_kept(
     model(lambda request, number: gold(request, number) if number < 5 else "入组标准 is what I say")
     outcome = medtasks.done(*command(TASK))
     start, end = outcome.err.split(f"[1/1] {TASK}: done, score ")
-    said = f"! {TASK}: 15 of 20 answers cannot be read: an instruct model needs --apply_chat_template"
+    said = f"! {TASK}: 15 of 20 answers cannot be read: they may have another form than is asked for"
     note = f"most answers cannot be read in {TASK}"
     assert said in start and f"note: {note}" in end and "入组标准" not in outcome.text
     assert read_json(tmp_path / "run/run.json")["notes"] == [note]
