@@ -23,11 +23,11 @@ def say(line: str) -> None:
 
 def say_changed(folders: Iterable[Path]) -> None:
     """Say what was changed in folders of runs since their last calls ended; nothing of what are none."""
-    from medtasks_ext.runs.folder import RunFolder, state_of
+    from medtasks_ext.runs.folder import RunFolder, changed_in, mark_of
 
     for folder in folders:
-        if RunFolder(folder).manifest.is_file() and (state := state_of(folder)).changed:
-            say(f"note: {folder}: {state.mark}")
+        if RunFolder(folder).manifest.is_file() and (changed := changed_in(folder)):
+            say(f"note: {folder}: {mark_of(changed)}")
 
 
 def say_next(*commands: str) -> None:

@@ -43,7 +43,7 @@ from medtasks_ext.runs.conditions import (
     served_note,
     task_conditions,
 )
-from medtasks_ext.runs.folder import RESTORE, RunFolder, state_of
+from medtasks_ext.runs.folder import RESTORE, RunFolder, changed_in, mark_of
 from medtasks_ext.runs.manifest import Choice, EngineRecord, Identity, Manifest, TaskState
 from medtasks_ext.runs.records import (
     Sample,
@@ -172,11 +172,11 @@ def _entry(opened: Opened, tasks: Registry, faults: list[Fault]) -> Entry:
         except (KeyError, TypeError, ValueError) as error:
             faults.append(Fault(where, f"damaged ({error!r})", RESCORE_RUN))
     if run is not None:
-        state, asked = state_of(run.path), Identity.model_validate(manifest["identity"]).model_name
-        if state.changed:
-            faults.append(Fault(str(run.path), state.mark, RESTORE, skipped=False))
+        changed, asked = changed_in(run.path), Identity.model_validate(manifest["identity"]).model_name
+        if changed:
+            faults.append(Fault(str(run.path), mark_of(changed), RESTORE, skipped=False))
         served = [item.conditions.served or () for item in entry.experiments.values()]
-        seen = filter(None, [state.mark, served_note(asked, served), note_of_traces(read)])
+        seen = filter(None, [mark_of(changed), served_note(asked, served), note_of_traces(read)])
         sent = manifest.get("sent", {}).items()
         closed = (f"sent to {host}: text that is not open, of {some(to)}" for host, to in sent)
         entry.notes = (*manifest.get("notes", ()), *seen, *closed)

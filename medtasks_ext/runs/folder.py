@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,28 +27,16 @@ if TYPE_CHECKING:
 _NO_DATE = re.compile(r"[^\dT.-]")
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    path: Path
+    """Where things lie in a run's folder."""
 
-    @property
-    def manifest(self) -> Path:
-        """Whose responses the folder holds, and the state of every task; what makes it a run's folder."""
-        return self.path / FILE
-
-    @property
-    def answers(self) -> Path:
-        """Outcomes; those of other machines stand beside it."""
-        return self.path / "answers.jsonl"
-
-    @property
-    def judgements(self) -> Path:
-        return self.path / "judgements"
-
-    @cached_property
-    def tasks(self) -> Path:
-        """What results of tasks stand on, in a form that is read at once."""
-        return self.path / "tasks"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        #: whose responses the folder holds, and the state of every task; what makes it a run's folder
+        self.manifest = path / FILE
+        self.answers = path / "answers.jsonl"  # outcomes; those of other machines stand beside it
+        self.judgements = path / "judgements"
+        self.tasks = path / "tasks"  # what results of tasks stand on, in a form that is read at once
 
     def resampled_file(self, task: str) -> Path:
         """A task's score on each bootstrap resample."""
@@ -84,36 +71,26 @@ SUMS = "sha256sums.txt"
 RESTORE = "bring them back from a copy; `medtasks rescore RUN` writes anew what follows from the answers"
 
 
-@dataclass(frozen=True, slots=True)
-class FolderState:
-    """How a run's folder stands against its hashes."""
-
-    interrupted: bool = False  # whether a call is under way, or was cut off
-    changed: tuple[str, ...] = ()  # files, below the folder, that are others, gone or new since the last call
-
-    @property
-    def mark(self) -> str:
-        """What whoever reads the folder must know; empty where it is as a call left it."""
-        if self.changed:
-            return f"changed since the run ended: {some(self.changed)}"
-        return "interrupted: a call is under way, or was cut off" if self.interrupted else ""
-
-
-def state_of(folder: Path) -> FolderState:
-    """Hold a run's folder against its hashes. Every file is read."""
+def changed_in(folder: Path) -> list[str] | None:
+    """Files, below a run's folder, that are others, gone or new since its last call; None: it did not end."""
     check_all_regular(folder)
     if (stated := _stated(folder)) is None:
-        return FolderState(interrupted=True)
+        return None
     there = _there(folder)
-    names = sorted(stated.keys() | there.keys())
-    return FolderState(changed=tuple(name for name in names if stated.get(name) != there.get(name)))
+    return [name for name in sorted({**stated, **there}) if stated.get(name) != there.get(name)]
+
+
+def mark_of(changed: Sequence[str] | None) -> str:
+    """What whoever reads the folder must know; empty where it is as a call left it."""
+    if changed is None:
+        return "interrupted: a call is under way, or was cut off"
+    return f"changed since the run ended: {some(changed)}" if changed else ""
 
 
 def refuse_changed(folder: Path) -> None:
     """Refuse to publish what a run did not write, or did not finish; what is no run's folder passes."""
-    if (folder / FILE).is_file() and (state := state_of(folder)).mark:
-        remedy = "call the same command again" if state.interrupted else RESTORE
-        raise MedtasksError(state.mark, where=folder, remedy=remedy)
+    if (folder / FILE).is_file() and (mark := mark_of(changed := changed_in(folder))):
+        raise MedtasksError(mark, where=folder, remedy=RESTORE if changed else "call the same command again")
 
 
 @contextmanager
@@ -126,12 +103,11 @@ def hashed(folder: Path) -> Iterator[None]:
         yield
     finally:
         if (folder / FILE).is_file():
-            sums = _there(folder)
-            if stated is not None:
-                for name in (stated.keys() | before.keys()) - {SUMS}:
-                    if before.get(name) == sums.get(name):  # this call did not write it
-                        sums[name] = stated.get(name, "")
-            lines = (f"{of}  {name}\n" for name, of in sorted(sums.items()) if of and "\n" not in name)
+            sums, stated = _there(folder), stated or {}
+            for name in {**stated, **before}:
+                if before.get(name) == sums.get(name):  # this call did not write it
+                    sums[name] = stated.get(name, "")
+            lines = (f"{of}  {name}\n" for name, of in sorted(sums.items()) if of and name != SUMS)
             # what ended the call says more than a fault here; the folder is interrupted
             with suppress(MedtasksError), atomic_file(folder / SUMS) as file:
                 file.writelines(map(os.fsencode, lines))
@@ -153,14 +129,11 @@ def _stated(folder: Path) -> dict[str, str] | None:
 def _there(folder: Path) -> dict[str, str]:
     """File -> its hash now, empty where it cannot be read; without those that a dot hides, and the hashes."""
     found = dict[str, str]()
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] != "."]
-        for path in (Path(place, name) for name in names if name[0] != "."):
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if name != SUMS and "/." not in f"/{name}" and path.is_file():
             try:
-                found[path.relative_to(folder).as_posix()] = sha256_of(path)
-            except FileNotFoundError:  # gone meanwhile
-                continue
+                found[name] = sha256_of(path)
             except (OSError, MedtasksError):
-                found[path.relative_to(folder).as_posix()] = ""
-    found.pop(SUMS, None)
+                found[name] = ""
     return found

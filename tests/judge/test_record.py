@@ -10,7 +10,7 @@ import pytest
 from medtasks_ext.judge import asking
 from medtasks_ext.run.lock import NAME
 from medtasks_ext.run.store import key_of, working_in
-from medtasks_ext.runs.folder import state_of
+from medtasks_ext.runs.folder import changed_in
 from tests.conftest import outcomes, read_json, wait_for
 from tests.judge.conftest import judgements, make_rows, process, rows
 from tests.judge.server import Reply, fair, verdict
@@ -219,7 +219,7 @@ def test_judge(run, jury, medtasks, server, tmp_path):
     def check(said: str) -> None:
         keys = [item["key"] for item in judgements(place)]
         assert len(keys) == len(set(keys)) == 12, said
-        assert state_of(place).mark == "", said
+        assert changed_in(place) == [], said
 
     at_every_operation(["judge", str(place), "--jury", str(path)], place, lambda: fresh(place, made), check)
 

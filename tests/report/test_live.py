@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from medtasks_ext.registry import registry
 from medtasks_ext.report.answers.server import Viewed
-from medtasks_ext.runs.folder import state_of
+from medtasks_ext.runs.folder import changed_in
 from tests.conftest import ROOT, outcomes, read_json
 from tests.engines.server import Reply, Server, chat
 from tests.report.viewed import EVENTS, LABEL
@@ -99,7 +99,7 @@ def test_a_run_is_watched_from_before_its_first_answer_over_a_kill_to_its_end(tm
             process.kill()
             process.wait()
     keys = [item["key"] for item in stored() if item["outcome"] == "answer"]
-    assert len(keys) == len({*keys}) and state_of(folder).mark == "" and live() is None
+    assert len(keys) == len({*keys}) and changed_in(folder) == [] and live() is None
     states = {name: entry["state"] for name, entry in read_json(folder / "run.json")["tasks"].items()}
     scored = {name for entry in viewer.report().own for name in entry.experiments}
     assert {name for name, state in states.items() if state == "done"} == scored

@@ -11,7 +11,7 @@ from zlib import crc32
 import pytest
 
 from medtasks_ext.models import Oracle
-from medtasks_ext.runs.folder import state_of
+from medtasks_ext.runs.folder import changed_in
 from tests.conftest import sft_row
 from tests.engines.server import Reply, Server, chat
 from tests.run_files import result_of, results_of, samples_file
@@ -79,7 +79,7 @@ def test_a_part_is_asked_the_score_is_near_and_the_rest_follows(medtasks, rows, 
     for command in ((*RUN, "part", "--error", "5"), ("rescore", "part")):
         medtasks.done(*command)
         assert comparable("part") == before and len(asked) == n
-    assert state_of(Path("part")).mark == ""
+    assert changed_in(Path("part")) == []
     # another model is asked the same documents
     assert medtasks(*RUN, "two", "--error", "4.5").code == 0
     assert {*asked[:n]} <= {*asked[n:]}
@@ -103,7 +103,7 @@ def test_a_smaller_error_that_was_cut_off_leaves_a_sound_run(medtasks, rows, ask
     with monkeypatch.context() as patch:
         patch.setattr(Oracle, "answer", answer)
         assert medtasks(*RUN, "part", "--error", "4").code != 0
-    assert state_of(Path("part")).mark == ""
+    assert changed_in(Path("part")) == []
     again = medtasks(*RUN, "part", "--error", "6")
     assert again.code == 0 and len(asked) == n + 20, again.text
     assert result("part")["estimate"]["asked"] == n
@@ -111,7 +111,7 @@ def test_a_smaller_error_that_was_cut_off_leaves_a_sound_run(medtasks, rows, ask
     assert len(asked) == len(set(asked)) and choice("part")["drawn"]["error"] == 4
     assert medtasks(*RUN, "alone", "--error", "4").code == 0
     assert comparable("part") == comparable("alone")
-    assert state_of(Path("part")).mark == ""
+    assert changed_in(Path("part")) == []
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_killed_and_continued_to_the_end_equals_a_full_run(server, rows, medtask
     assert medtasks(*command(server, "full")).code == 0
     for name in ("metrics", "intervals", "n"):
         assert result("part")[name] == result("full")[name]
-    assert state_of(tmp_path / "part").mark == ""
+    assert changed_in(tmp_path / "part") == []
 
 
 # ---------------------------------------------------------------------- several suites

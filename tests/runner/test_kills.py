@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.cli.run import run_command
-from medtasks_ext.runs.folder import state_of
+from medtasks_ext.runs.folder import changed_in
 from tests.conftest import ROOT, outcomes
 from tests.engines.server import Reply, Server, chat
 from tests.run_files import results_of
@@ -91,7 +91,7 @@ def test_runs(server, chip_ctc, tmp_path, n, monkeypatch):
     answers = outcomes(tmp_path / "run", TASK)
     assert len(answers) == len({item["key"] for item in answers}) == 8
     assert len(server.asked) <= 8 + KILLS, "more than what was under way was asked again"
-    assert state_of(tmp_path / "run").mark == ""
+    assert changed_in(tmp_path / "run") == []
 
 
 @pytest.mark.parametrize("n", NUMBERS)
@@ -115,7 +115,7 @@ def test_rescores(chip_ctc, tmp_path, n, monkeypatch):
     killed_again_and_again(
         ("rescore", "run"), n, tmp_path, touched("run/.writing.lock", "run/*", "run/tasks/*")
     )
-    assert state_of(tmp_path / "run").mark == ""
+    assert changed_in(tmp_path / "run") == []
     assert results_of(tmp_path / "run")["results"] == scores
 
 
@@ -148,4 +148,4 @@ def test_run_and_rescore(medtasks, tmp_path, n):
     records = outcomes(tmp_path / "run", TASK)
     assert len({item["key"] for item in records}) == len(records)
     at_once(n, "rescore", "run", cwd=tmp_path)
-    assert state_of(tmp_path / "run").mark == ""
+    assert changed_in(tmp_path / "run") == []

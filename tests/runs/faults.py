@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from medtasks_ext.runs.folder import SUMS, state_of
+from medtasks_ext.runs.folder import SUMS, changed_in
 
 KINDS = ("kill", "full disk", "input/output error")
 _EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.chmod", "os.truncate"}
@@ -189,8 +189,8 @@ def changed_contents(name: str, content: bytes, chance: random.Random) -> Iterat
 
 def named(folder: Path) -> set[str]:
     """The files that whatever reads the folder names; the hashes, where they are gone."""
-    state = state_of(folder)
-    return {SUMS} if state.interrupted else set(state.changed)
+    changed = changed_in(folder)
+    return {SUMS} if changed is None else set(changed)
 
 
 def all_named(folder: Path, copies: Path) -> Counter[str]:

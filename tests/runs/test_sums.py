@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from medtasks_ext.cli.run import run_command
-from medtasks_ext.runs.folder import SUMS, state_of
+from medtasks_ext.runs.folder import SUMS, changed_in
 from tests.conftest import ROOT, outcomes
 from tests.run_files import results_of, samples_file
 from tests.runs.faults import all_named, at_every_operation, files_of, fresh, named
@@ -91,7 +91,7 @@ def test_a_call_that_was_cut_off_leaves_an_interrupted_folder_and_no_change(medt
     refused = medtasks(*CARD)
     assert refused.code == 2 and said in refused.err
     assert medtasks(*RUN).code == 0
-    assert state_of(run).mark == ""
+    assert changed_in(run) == []
 
 
 @pytest.mark.parametrize("command", [("report", "copy"), ("rescore", "copy"), (*RUN_TO, "copy")])
@@ -129,7 +129,7 @@ def test_a_fault_of_a_disk_costs_a_run_nothing(made, tmp_path):
         keys = [row["key"] for row in outcomes(place, TASK)]
         assert len(keys) == len(set(keys)) == 3, said
         assert results_of(place)["results"] == results_of(made / "run")["results"], said
-        assert state_of(place).mark == "", said
+        assert changed_in(place) == [], said
 
     at_every_operation([*FEW, str(place)], place, lambda: fresh(place), check)
 
@@ -140,6 +140,6 @@ def test_a_fault_of_a_disk_costs_a_rescore_nothing(made, tmp_path):
 
     def check(said: str) -> None:
         assert results_of(place)["results"] == results_of(made / "run")["results"], said
-        assert state_of(place).mark == "", said
+        assert changed_in(place) == [], said
 
     at_every_operation(["rescore", str(place)], place, lambda: fresh(place, made / "run"), check)
