@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -38,6 +38,10 @@ LAYOUT = "of the model's file"
 _NAMES = frozenset({"pretrained", "model"})
 #: Names of the budget of an answer, the first that is set counts: lm-eval's `normalize_gen_kwargs`.
 _BUDGETS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+
+
+#: Conditions that have the same name in the record of what was loaded.
+_OF_ROWS = ("origin", "revision", "folded", "differs", "n_dropped", "n_faulty")
 
 
 class _Strict:
@@ -139,7 +143,7 @@ class Conditions(_Strict):
 
     def record(self) -> Json:
         """What is unknown is left out."""
-        known: Json = _adapter().dump_python(self, exclude_defaults=True)
+        known = _ADAPTER.dump_python(self, exclude_defaults=True)
         return {"schema": SCHEMA, "strategy": self.strategy, **known}
 
 
@@ -148,9 +152,7 @@ def accounted_rows(here: int, held_out: int | None, dropped: int | None, stated:
     return here if here >= stated else min(here + (held_out or 0) + (dropped or 0), stated)
 
 
-@lru_cache(maxsize=1)
-def _adapter() -> TypeAdapter[Conditions]:
-    return TypeAdapter(Conditions)
+_ADAPTER = TypeAdapter(Conditions)
 
 
 def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditions:
@@ -158,7 +160,7 @@ def read_conditions(content: Mapping[str, Any], where: object = None) -> Conditi
     what = f"schema is {content.get('schema')!r}, and this version reads {SCHEMA}"
     try:
         if content.get("schema") == SCHEMA:
-            return _adapter().validate_python({key: content[key] for key in content if key != "schema"})
+            return _ADAPTER.validate_python({key: content[key] for key in content if key != "schema"})
     except ValidationError as error:
         what = faults_of(error)[0]
     raise MedtasksError(f"conditions: {what}", where=where, remedy="medtasks rescore RUN") from None
@@ -198,24 +200,19 @@ def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, 
     generation = dict(config.get("generation_kwargs") or {})
     given = [generation.pop(name, None) for name in _BUDGETS]
     budget = next((value for value in given if value is not None), None)
-    kind, origin = loaded.get("instruction"), loaded.get("origin")
+    kind, of_rows = loaded.get("instruction"), cast("Json", {name: loaded.get(name) for name in _OF_ROWS})
     by_likelihood = config.get("output_type") == "multiple_choice"
     return replace(
         run,
         source="rebuilt" if loaded.get("rebuilt") else "suite" if loaded else None,
-        origin=None if origin is None else str(origin),
-        revision=loaded.get("revision"),
         rows=loaded.get("rows_hash"),
-        folded=loaded.get("folded"),
-        differs=loaded.get("differs"),
         n_here=loaded.get("n_test"),
         held_out=loaded.get("n_held_out"),
-        n_dropped=loaded.get("n_dropped"),
-        n_faulty=loaded.get("n_faulty"),
         wording=cast("Words", kind) if kind in get_args(Words) else None,
+        prompt=loaded.get("prompt_hash"),
         artefact=loaded.get("artefact"),
         artefact_revision=loaded.get("artefact_revision"),
-        prompt=loaded.get("prompt_hash"),
+        **of_rows,
         shots=int(config.get("num_fewshot") or 0),
         delimiter=str(config.get("target_delimiter", " ")) if by_likelihood else None,
         budget=None if budget is None else int(budget),
@@ -224,40 +221,27 @@ def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, 
     )
 
 
-#: What a server adds to a name, or an alias stands for: a date or the number of an edition, `latest`, or a
-#: tag of a provider's (`gpt-4o-2024-08-06`, `gemini-2.0-flash-001`, `mistral-large-2411`, `llama3:latest`).
-_EDITION = re.compile(
-    r"(?:[-_@:](?:20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|[01]\d-20\d\d|\d{4}|\d{3}|v\d+(?::\d+)?|latest)"
-    r"|:[a-z][a-z-]*)\Z"
-)
+#: What a server adds to a name that an alias or another name of the model leaves out: a date or the number of
+#: an edition, or a tag (`gpt-4o-2024-08-06`, `gemini-2.0-flash-001`, `mistral-large-2411`, `llama3:latest`).
+_DATE = r"20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|[01]\d-20\d\d"
+_EDITIONS = re.compile(rf"([-_@:]({_DATE}|\d{{3,4}}|v\d+)|:[a-z\d-]+)*")
 _ODD = re.compile(r"[^\w./:@+-]")
 #: Characters of a name that are shown.
 _SHOWN = 80
 
 
 def other_models(asked: str, served: Iterable[str]) -> list[str]:
-    """Names of models that are not the one asked for, as a line may show them.
+    """Names of models that are not the one asked for, as a line may show them."""
+    return [_ODD.sub("?", name)[:_SHOWN] for name in sorted({*served}) if not _alike(asked, name)]
 
-    A name that has a provider before it, or a date or edition behind it that the other leaves out, is of the
-    same model; letters may be large or small.
-    """
 
-    def parted(name: str) -> tuple[str, str]:
-        """The name without its editions, and those of them that are more than a tag."""
-        editions = ""
-        while match := _EDITION.search(name):
-            name = name[: match.start()]
-            editions += match[0] if re.search(r"\d", match[0]) else ""
-        return name, editions
-
-    one, edition = parted(asked.lower())
-    others = []
-    for name in sorted({*served}):
-        other, its_edition = parted(name.lower())
-        alike = one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
-        if not alike or (edition and its_edition and edition != its_edition):
-            others.append(_ODD.sub("?", name)[:_SHOWN])
-    return others
+def _alike(one: str, other: str) -> bool:
+    """Whether two names are of one model: a provider may stand before one of them, an edition behind it."""
+    names = [name.lower().removesuffix("-latest") for name in (one, other)]
+    if not all("/" in name for name in names):
+        names = [name.rpartition("/")[2] for name in names]
+    short, long = sorted(names, key=len)
+    return long.startswith(short) and _EDITIONS.fullmatch(long, len(short)) is not None
 
 
 def served_note(asked: str, served: Collection[Iterable[str]]) -> str:
