@@ -157,21 +157,18 @@ def results_content(
     from medtasks_ext.harness import EvalAcc, aggregate_groups
 
     found = EvalAcc(groups=dict(groups or {}))
+    own: dict[str, Any] = {name: {"conditions": conditions} for name, conditions in asked.items()}
     for name, record in records.items():
         config, n = record["config"], record["n"]
-        values = {f"{key},answer": value for key, value in record["metrics"].items()}
-        no_stderr = {f"{key}_stderr,answer": "N/A" for key in record["metrics"]}
-        about = {"name": name, "alias": config.get("task_alias", name), "sample_len": n}
-        found.metrics[name] = {**about, **values, **no_stderr}
+        metrics = found.metrics[name] = {"name": name, "alias": name, "sample_len": n}
+        for key, value in record["metrics"].items():
+            metrics |= {f"{key},answer": value, f"{key}_stderr,answer": "N/A"}
         found.configs[name] = config
         found.versions[name] = record["version"]
         found.num_fewshot[name] = config.get("num_fewshot") or 0
-        found.higher_is_better[name] = {
-            item["metric"]: item["higher_is_better"] for item in config.get("metric_list") or ()
-        }
+        better = ((item["metric"], item["higher_is_better"]) for item in config.get("metric_list") or ())
+        found.higher_is_better[name] = dict(better)
         found.n_samples[name] = {"original": record["loaded"].get("n_test", n), "effective": n}
-    own: dict[str, Any] = {name: {"conditions": conditions} for name, conditions in asked.items()}
-    for name, record in records.items():
         own[name] = {key: value for key, value in record.items() if key not in _THEIRS}
     identity, settings = manifest.identity, manifest.identity.settings
     return {
@@ -247,8 +244,8 @@ def read_samples(path: Path, first: int | None = None, *, remedy: str = RESCORE)
 
 def iter_samples(path: Path, *, remedy: str = RESCORE) -> Iterator[Sample]:
     file = SampleFile(path, remedy=remedy)
-    for place, sample in enumerate(file.further()):
-        yield file.record(place) if sample is None else sample
+    for place, sample in enumerate(file):
+        yield sample or file.record(place)
 
 
 def names_of(sample: Sample) -> list[str]:
@@ -278,13 +275,8 @@ def request_of(sample: Sample) -> tuple[Any, Mapping[str, Any]]:
 def turns_of(prompt: Any) -> list[tuple[str, str]]:
     """Role and text of each turn of a recorded prompt; that of one text is `text`."""
     given: Any = prompt[0] if isinstance(prompt, list) and prompt and isinstance(prompt[0], str) else prompt
-    turns = given
-    if isinstance(given, str) and given.startswith("[{"):
-        with suppress(ValueError):
-            turns = json.loads(given)
-    if isinstance(turns, list) and all(
-        isinstance(turn, dict) and {"role", "content"} <= turn.keys() for turn in turns
-    ):
+    with suppress(ValueError, TypeError, KeyError):
+        turns = json.loads(given) if isinstance(given, str) else given
         return [(str(turn["role"]), str(turn["content"])) for turn in turns]
     return [("text", str(given))]
 
@@ -302,7 +294,7 @@ def _sample(line: bytes) -> Sample | None:
 
 
 class SampleFile:
-    """A samples file that is read as far as it is needed, and of which any record can be read again.
+    """A samples file, of which any record that was read can be read again.
 
     A damaged line keeps its place, so that one bad line hides no other document.
     """
@@ -310,34 +302,29 @@ class SampleFile:
     def __init__(self, path: Path, *, remedy: str = RESCORE) -> None:
         self.path, self._remedy = path, remedy
         self._begins = array("Q")  # place of each record's line in the file, in bytes
-        self._end = 0  # of what was read
 
-    def __len__(self) -> int:
-        return len(self._begins)
-
-    def _open(self, place: int) -> BinaryIO:
+    def _open(self) -> BinaryIO:
         check_regular(self.path)
         try:
-            file = self.path.open("rb")  # bytes: a text may hold other line separators than \n
+            return self.path.open("rb")  # bytes: a text may hold other line separators than \n
         except FileNotFoundError:
             raise MedtasksError("no such file", where=self.path, remedy=self._remedy) from None
-        file.seek(place)
-        return file
 
-    def further(self) -> Iterator[Sample | None]:
-        """From where the last call ended; None for a damaged line."""
-        with self._open(self._end) as file:
+    def __iter__(self) -> Iterator[Sample | None]:
+        """All records; None for a damaged line."""
+        end = 0
+        with self._open() as file:
             for line in file:
-                begin, self._end = self._end, self._end + len(line)
+                begin, end = end, end + len(line)
                 if line.strip():
                     self._begins.append(begin)
                     yield _sample(line)
 
     def record(self, place: int) -> Sample:
         """MedtasksError of a damaged line."""
-        with self._open(self._begins[place]) as file:
-            sample = _sample(file.readline())
-        if sample is None:
-            what = f"line {place + 1} is damaged or cut short"
-            raise MedtasksError(what, where=self.path, remedy=self._remedy)
-        return sample
+        with self._open() as file:
+            file.seek(self._begins[place])
+            if sample := _sample(file.readline()):
+                return sample
+        what = f"line {place + 1} is damaged or cut short"
+        raise MedtasksError(what, where=self.path, remedy=self._remedy)

@@ -162,7 +162,7 @@ class Column:
         return Row(document_key(sample["doc"]), flags, reply=_in_one_line(response))
 
     def _read(self, first: int | None) -> Iterator[Row]:
-        source, item = islice(self._file.further(), first), self.source.item
+        source, item = islice(self._file, first), self.source.item
         statistic = score_statistic(self.source.dataset, repeats=item.conditions.repeats if item else 1)
         number, alike = 0, None  # characters with which all prompts begin
         while block := list(islice(source, _BLOCK)):
