@@ -188,13 +188,6 @@ class RunAsker(Asker):
 
     # ------------------------------------------------------------------ outcomes, in the engine's thread
 
-    def sending(self, request: Request, intent: float | None) -> None:
-        """Note the first request of a task, and what a request may cost."""
-        super().sending(request, intent)
-        lm = self.lms[request.task]
-        if lm.began is None:
-            lm.began = time.monotonic()
-
     def keep(self, request: Request, outcome: Outcome, settles: float | None) -> float | None:
         """Have an outcome shown, too, and look whether it says that no other request gets an answer."""
         cost = super().keep(request, outcome, settles)
@@ -286,7 +279,6 @@ class TaskLM(StoredLM):
         self.job, self.built = Job(), threading.Event()
         self.generated = 0  # answers that came to its own requests
         self.known = 0  # answers that were there before, or came to another task's
-        self.began: float | None = None  # when the first request was taken, in seconds of the process's clock
         layout = asker.settings.layout
         self._template = layout_template(layout) if layout else asker.model.apply_chat_template
         #: whether turns go to the model as they are, in the JSON of lm-eval's class
@@ -305,7 +297,6 @@ class TaskLM(StoredLM):
         reasons = Counter(fault.in_words for fault in self.job.faults).most_common(1)
         how = {
             "generated": self.generated,
-            "seconds": None if self.began is None else round(time.monotonic() - self.began, 1),
             "faults": dict(Counter(fault.kind.value for fault in self.job.faults)),
             "reason": reasons[0][0] if reasons else "",
         }

@@ -73,6 +73,7 @@ class Design:
 
     `names`: of the tasks and groups whose scores are estimated. `tasks`: those that can be asked. `error`:
     half of the 95 % interval that each score may have, in points. `left_out`: task -> why it is not asked.
+    `n_documents`: of all tasks.
     """
 
     def __init__(
@@ -83,10 +84,16 @@ class Design:
         asked = {name: _weights(registry, name, tasks) for name in dict.fromkeys(names)}
         counted = {name for weights in asked.values() for name in weights}
         for name, task in tasks.items():
-            if why := not_estimated(task) or ("" if name in counted else "counts in none of the scores"):
-                self.left_out[name] = why
+            record = loaded_record(task)
+            if "score" not in task.aggregation():
+                self.left_out[name] = "its score comes from judges"
+            elif record["n_without_gold"] == record["n_test"]:
+                self.left_out[name] = "its rows have no gold"
+            elif name not in counted:
+                self.left_out[name] = "counts in none of the scores"
             else:
                 self._draws[name] = _Draw(task, score_statistic(*registry.tasks[name]))
+        self.n_documents = sum(draw.documents for draw in self._draws.values())
         scored = {name: _weights(registry, name, self._draws) for name in asked}
         self.scores = [self._score(registry, *item) for item in scored.items() if item[1]]
         if not self.scores:
@@ -116,11 +123,6 @@ class Design:
         """Task -> documents that are drawn so far, of the tasks that are asked."""
         return {name: len(draw.places) for name, draw in self._draws.items()}
 
-    @property
-    def n_documents(self) -> int:
-        """Documents of all tasks."""
-        return sum(draw.documents for draw in self._draws.values())
-
     def settle(self, results: Mapping[str, TaskRecord]) -> bool:
         """Look at the results so far, and draw more for scores that are not near enough: another round?"""
         before = self.asked
@@ -141,20 +143,12 @@ class Design:
         """Task -> what was drawn of it; all units are no draw."""
         scores, choices = tuple(score.name for score in self.scores), dict[str, Choice]()
         for name, draw in self._draws.items():
-            drawn = Drawn(
-                error=self.error, seed=_SEED, scores=scores, documents=draw.documents, units=len(draw.units)
-            )
-            part = draw.drawn < len(draw.units)
-            choices[name] = Choice(samples=tuple(draw.places), drawn=drawn) if part else Choice()
+            units = len(draw.units)
+            drawn = Drawn(error=self.error, scores=scores, documents=draw.documents, units=units)
+            choices[name] = Choice()
+            if draw.drawn < units:
+                choices[name] = Choice(samples=tuple(draw.places), drawn=drawn)
         return choices
-
-
-def not_estimated(task: Task) -> str:
-    """Why a task's score cannot be estimated as it is asked; nothing where it can."""
-    if "score" not in task.aggregation():
-        return "its score comes from judges"
-    record = loaded_record(task)
-    return "its rows have no gold" if record["n_without_gold"] == record["n_test"] else ""
 
 
 def _weights(registry: Registry, name: str, tasks: Mapping[str, Any]) -> dict[str, float]:

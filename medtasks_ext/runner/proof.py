@@ -86,9 +86,9 @@ def lock_of(registry: Registry, dataset: Dataset, old: Locked | None) -> Locked:
             )
             parsed = [reader.read(alone, text) for text in replies]
             scored = [(one, task.process_results(alone, [one]).get("score")) for one in parsed]
-            found.append([[_plain(one["answer"]), one["valid"], _plain(score)] for one, score in scored])
+            found.append([[one["answer"], one["valid"], score] for one, score in scored])
     read = _short(f"{next(iter(prompts))}{_forms()}") if prompts else ""
-    readings = _short(json.dumps(found, sort_keys=True)) if known else _UNKNOWN
+    readings = _short(json.dumps(_plain(found), sort_keys=True)) if known else _UNKNOWN
     if not known and old and old.read == read:
         readings = old.readings
     rows_locked = {key: _short(json.dumps(said)) for key, said in prompts.items()}
@@ -115,17 +115,14 @@ def _forms() -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, _DIGITS)
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted(str(_plain(item)) for item in value)
-    if hasattr(value, "item"):  # a number of numpy
-        return _plain(value.item())
-    return value if value is None or isinstance(value, (bool, int)) else str(value)
+    """As JSON has it; a set is sorted."""
+
+    def of(item: Any) -> Any:
+        if isinstance(item, set | frozenset):
+            return sorted(map(str, item))
+        return item.item() if hasattr(item, "item") else str(item)  # a number of numpy
+
+    return json.loads(json.dumps(value, default=of), parse_float=lambda text: round(float(text), _DIGITS))
 
 
 def _short(text: str) -> str:

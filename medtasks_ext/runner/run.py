@@ -300,7 +300,7 @@ class Run:
             if entry.state not in (TaskState.DONE, TaskState.FAILED) or self.registry.asked(name) is None:
                 continue
             after = self._rescored(name)
-            self.note(name, after, "generated", "seconds")
+            self.note(name, after, "generated")
             self.save()
             report(name, "done" if after.state is TaskState.DONE else f"failed: {after.error}")
 

@@ -20,8 +20,6 @@ from medtasks_ext.prompts.load import check_rows
 from medtasks_ext.registry import STRATEGIES, Registry
 from medtasks_ext.registry.tasks import TASK_FILE
 from medtasks_ext.results.document_scores import document_scores, score_statistic
-from medtasks_ext.rows.files import read_rows
-from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ class _Others(Baseline):
     """Answers each document with the gold answer of the next one that has another, if one has."""
 
     def answer(self, request: Instance, requests: list[Instance]) -> str:
-        """Another document's gold answer, as it is written."""
         place = requests.index(request)
         others = (*requests[place + 1 :], *requests[:place])
         return next((str(one.doc["target"]) for one in others if one.doc["gold"] != request.doc["gold"]), "")
@@ -47,13 +44,11 @@ class _Others(Baseline):
 class RunFolder(DeclaredFolder):
     """One dataset folder, its tasks built and run.
 
-    The task file, placeholders, the sample rows, and, through lm-eval itself in every
-    strategy, that prompts render, that an oracle gets `oracle_max`, and that garbage gets what the
-    suite's rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
+    Through lm-eval, in every strategy, prompts render, an oracle gets `oracle_max`, and garbage what the suite's
+    rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
     """
 
     def steps(self) -> list[Step]:
-        """What needs no model, and what does."""
         try:
             strategies = self.dataset.strategies
         except MedtasksError:  # the first step says what is wrong with the file
@@ -66,8 +61,6 @@ class RunFolder(DeclaredFolder):
             *((f"{strategy}: {what}", partial(self.runs, strategy), False) for strategy in strategies),
         ]
 
-    # ------------------------------------------------------------------ rows
-
     def samples(self) -> Iterator[str]:
         if not self.dataset.sample_file.is_file():
             yield f"sample.jsonl: missing → write at least {MIN_FEWSHOT} few-shot and {MIN_TEST} test rows"
@@ -76,22 +69,16 @@ class RunFolder(DeclaredFolder):
         found = check_rows(self.dataset, "sample", examine=content.look)
         # as `data check` says it of a user's rows
         yield from map(_in_rows, [*causes_of(found.faults), *causes_of(content.faults())])
-        if not found.test:
-            return
         test, fewshot = found.test, found.fewshot
+        if not test:
+            return
         rows = len({document.get("item", document["id"]) for document in test})
         if rows < MIN_TEST or len(fewshot) < MIN_FEWSHOT:
             yield (
                 f"sample.jsonl: {len(fewshot)} few-shot and {rows} test rows"
                 f" → write at least {MIN_FEWSHOT} and {MIN_TEST} (`_split` says which a row is)"
             )
-        # rows that are not asked, or have no gold answer
-        n = sum(row.get(SPLIT_KEY) == "test" for row in read_rows(self.dataset.sample_file))
-        asked = {document.row.partition(",")[0] for document in test}
-        left = [place for place in (f"test row {number + 1}" for number in range(n)) if place not in asked]
-        source, judge = self._spec.rows, self._spec.judge
-        if left and not source.skip_blank and not any(form.where for form in source.schemas):
-            yield f"sample.jsonl: {some(left)}: left out by the task's own rules → write rows that count"
+        judge = self._spec.judge
         if without := [document.row for document in test if document["gold"] is None]:
             yield f"sample.jsonl: {some(without)}: no gold answer → write one"
         for name, text in ({"role": judge.role, **judge.axes} if judge else {}).items():
@@ -119,8 +106,6 @@ class RunFolder(DeclaredFolder):
                 f"{name}: another row's gold answer scores as much as the row's own in {len(alike)} rows"
                 f" ({some(alike)}) → mend `answer:`, so that answers are told apart"
             )
-
-    # ------------------------------------------------------------------ runs
 
     def runs(self, strategy: str) -> Iterator[str]:
         name = self.dataset.task(strategy)
@@ -190,9 +175,8 @@ class RunFolder(DeclaredFolder):
         compared = all(document["target"].strip() == document["gold"] for document in documents)
         if compared and not math.isclose(reached := perfect["rouge_l"], 1, abs_tol=1e-9):
             yield f"{name}: an oracle gets rouge_l {reached} instead of 1 → mend prompt.target"
-        for text in (GARBAGE, ""):
-            if got := self._evaluated(name, Says(text)).metrics["rouge_l"]:
-                yield f"{name}: the answer {text!r} gets rouge_l {got} instead of 0 → mend `answer:`"
+        if got := self._evaluated(name, Says(GARBAGE)).metrics["rouge_l"]:
+            yield f"{name}: the answer {GARBAGE!r} gets rouge_l {got} instead of 0 → mend `answer:`"
 
 
 def _in_rows(cause: Json) -> str:

@@ -43,7 +43,6 @@ class Drawn(BaseModel):
 
     error: float  # half of the 95 % interval that was aimed at, in points
     scores: tuple[str, ...]  # groups whose scores have that error
-    seed: int
     documents: int  # of the task, of which these are some
     units: int  # of the task: documents, or clusters of them
 
@@ -101,11 +100,7 @@ class TaskState(str, Enum):
     MISSING = "missing"  # its rows are not here
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="ignore", validate_assignment=True)
-
-
-class TaskEntry(_Record):
+class TaskEntry(BaseModel):
     state: TaskState = TaskState.WAITING
     #: documents that the last call which asked or scored it chose; what is said here is of them
     choice: Choice = Choice()
@@ -114,14 +109,13 @@ class TaskEntry(_Record):
     asked: int | None = None  # documents that the last call which asked it chose
     n: int | None = None  # documents of a finished task
     generated: int | None = None  # answers that the last call asked for
-    seconds: float | None = None  # from its first request to its last answer, in the last call
     faults: dict[str, int] = Field(default_factory=dict)  # kind -> requests without an answer
     reason: str = ""  # of the faults that are most frequent, in words
     error: str = ""  # why the task failed or is missing
     traceback: str = ""
 
 
-class Identity(_Record):
+class Identity(BaseModel):
     """What can change responses: model, revision, adapter, template, sampling, context, rows, shots.
 
     Which documents are asked changes none: tasks have a choice of their own (`TaskEntry.choice`).
@@ -136,12 +130,7 @@ class Identity(_Record):
         return str(arguments.get("pretrained") or arguments.get("model") or self.model["model"])
 
     def differs_from(self, other: Identity) -> list[str]:
-        """Arguments that cannot move a score are no part of either."""
-        old, new = (
-            identity_of(one.model["model"], one.model["model_args"], one.settings).model_dump()
-            for one in (self, other)
-        )
-        return differences(old, new)
+        return _differences(self.model_dump(), other.model_dump())
 
     @property
     def digest(self) -> str:
@@ -157,10 +146,10 @@ def identity_of(model: str, arguments: Mapping[str, Any], settings: Mapping[str,
     return Identity(**json.loads(json.dumps(dropped_secrets(content), default=str)))
 
 
-def differences(old: Any, new: Any, path: str = "") -> list[str]:
+def _differences(old: Any, new: Any, path: str = "") -> list[str]:
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return [] if old == new else [f"{path} was {old!r}, is {new!r}"]
-    found = (differences(old.get(key), new.get(key), f"{path}.{key}".strip(".")) for key in {**old, **new})
+    found = (_differences(old.get(key), new.get(key), f"{path}.{key}".strip(".")) for key in {**old, **new})
     return [line for lines in found for line in lines]
 
 
@@ -216,7 +205,7 @@ def described(lm: LM, *, template: bool | str | None, layout: str | None) -> Eng
     return EngineRecord(**{"template": "", "name": name, "generation": generation, **of})
 
 
-class Session(_Record):
+class Session(BaseModel):
     started: str  # local time
     host: str  # name of the machine
     model_args: Config = Field(default_factory=dict)  # all of them, without secrets
@@ -225,7 +214,7 @@ class Session(_Record):
     engine: EngineRecord | None = None  # what the loaded model says of itself; None where none was loaded
 
 
-class Manifest(_Record):
+class Manifest(BaseModel):
     schema_version: Literal[6] = Field(default=RUN_SCHEMA, alias="schema")  # of the folder
     identity: Identity
     versions: dict[str, str] = Field(default_factory=dict)  # of the first call
@@ -259,14 +248,7 @@ class Manifest(_Record):
         self.notes = list(dict.fromkeys([*self.notes, *notes]))
 
     def record(self) -> dict[str, Any]:
-        """What is empty is left out."""
-        content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
-        content["tasks"] = {
-            name: {key: value for key, value in entry.items() if value not in ("", {}, [])}
-            for name, entry in content["tasks"].items()
-        }
-        always = ("requested", "tasks")
-        return {key: value for key, value in content.items() if value not in ("", {}, []) or key in always}
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def write(self, folder: Path) -> None:
         write_json(folder / FILE, self.record())

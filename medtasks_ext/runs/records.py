@@ -195,21 +195,17 @@ def groups_of(registry: Registry, names: Iterable[str]) -> dict[str, Group]:
 
     class Named(Group):  # type: ignore[misc]
         def get_all_tasks(self, recursive: bool = True) -> list[Any]:
-            below = (item.get_all_tasks() if isinstance(item, Group) else [item] for item in self)
+            below = (made[one.task_name].get_all_tasks() if one.task_name in made else [one] for one in self)
             return [*chain.from_iterable(below)]
 
-    made: dict[str, Group] = {}
-
-    def group_of(name: str) -> Group:
-        if name not in made:
-            config = group_config(registry, name)
-            made[name] = group = Named.from_config(config)
-            for member in config["task"]:
-                group.add(SimpleNamespace(task_name=member) if registry.asked(member) else group_of(member))
-        return made[name]
-
+    made, names = dict[str, Group](), [*names]
     for name in names:
-        group_of(name)
+        if name not in made and not registry.asked(name):
+            config = group_config(registry, name)
+            made[name] = Named.from_config(config)
+            names += config["task"]
+            for member in config["task"]:
+                made[name].add(SimpleNamespace(task_name=member))
     return made
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from functools import lru_cache
@@ -54,9 +54,8 @@ LISTS = TypeAdapter(Mapping[Place, tuple[Setting, ...]]).validate_python(
 )
 _BY_NAME = {(place, name): line for place, lines in LISTS.items() for line in lines for name in line.names}
 _KNOWN = frozenset(name for _, name in _BY_NAME)
-#: Arguments whose value holds settings of templates, and what it is where it holds none.
+#: Arguments whose value holds settings of templates.
 _NESTED = ("chat_template_args", "chat_template_kwargs")
-_UNSET: tuple[Any, ...] = (None, "", [], {}, False)
 
 
 def setting_of(place: Place, name: str) -> Setting | None:
@@ -68,26 +67,26 @@ def is_harmless(argument: str) -> bool:
     return (line := setting_of("model", argument)) is not None and line.effect is Effect.HARMLESS
 
 
-def effect(place: Place, name: str, value: Any) -> Effect:
-    line = setting_of(place, name)
-    if line is None:
+def _effect(place: Place, name: str, value: Any) -> Effect:
+    if (line := setting_of(place, name)) is None:
         return Effect.MOVES
-    if line.effect not in (Effect.HARMLESS, Effect.SAID) and _is_one_of(value, line.values):
-        return Effect.HARMLESS
-    return line.effect
+    read = read_value(value)
+    # 1 is 1.0, and no truth value is a number
+    usual = any(isinstance(read, bool) == isinstance(item, bool) and read == item for item in line.values)
+    return Effect.HARMLESS if usual and line.effect is not Effect.SAID else line.effect
 
 
-def with_effect(place: Place, values: Mapping[str, Any], *effects: Effect) -> dict[str, Any]:
-    """What a template is given stands by name."""
+def with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> dict[str, Any]:
+    """Settings that have an effect; what a template is given stands by name."""
     given: list[tuple[Place, str, Any]] = []
     for name, value in values.items():
         if name not in _NESTED:
             given.append((place, name, value))
         elif isinstance(inner := read_value(value), Mapping):
             given += (("template", str(key), item) for key, item in inner.items())
-        elif not _is_one_of(value, _UNSET):
+        elif inner:
             given.append(("template", name, value))
-    return {name: value for at, name, value in given if effect(at, name, value) in effects}
+    return {name: value for at, name, value in given if _effect(at, name, value) is effect}
 
 
 def read_value(value: Any) -> Any:
@@ -95,21 +94,10 @@ def read_value(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    words = {"none": None, "null": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
     for read in (json.loads, ast.literal_eval):
-        try:
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             return read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return text
-
-
-def _is_one_of(value: Any, known: Iterable[Any]) -> bool:
-    """Whether a value is one of some; 1 is 1.0, and no truth value is a number."""
-    read = read_value(value)
-    return any(isinstance(read, bool) == isinstance(item, bool) and read == item for item in known)
+    return {"none": None, "null": None, "true": True, "false": False}.get(text.lower(), text)
 
 
 #: Parts of names whose values are secrets, whole words between `_`, `-` and changes of case.
