@@ -379,13 +379,11 @@ def _counted(
 def _engine(content: Mapping[str, Any]) -> EngineRecord:
     run, template = content.get("config") or {}, content.get("chat_template", "")  # empty: nobody says
     name = str(_arguments(run.get("model_args")).get("pretrained") or "")
-    dtype = run.get("model_dtype")
-    return EngineRecord(
-        dtype=str(dtype).removeprefix("torch.") if dtype else None,
-        template=text_hash(template) if template else None if template == "" else "",
-        # a folder may hold anything; a name on the hub holds what its repository has
-        repository_template=None if not name or name.startswith(("/", ".", "~")) else True,
-    )
+    dtype = str(run.get("model_dtype") or "").removeprefix("torch.")
+    used = text_hash(template) if template else None if template == "" else ""
+    # a folder may hold anything; a name on the hub holds what its repository has
+    local = used if not name or name.startswith(("/", ".", "~")) else None
+    return EngineRecord(dtype or None, used, local)
 
 
 def _arguments(given: Any) -> Config:

@@ -44,8 +44,8 @@ class _Others(Baseline):
 class RunFolder(DeclaredFolder):
     """One dataset folder, its tasks built and run.
 
-    Through lm-eval, in every strategy, prompts render, an oracle gets `oracle_max`, and garbage what the suite's
-    rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
+    Through lm-eval, in every strategy, prompts render, an oracle gets `oracle_max`, and garbage what the
+    suite's rule says. A task for judges has no score of its own: an oracle must get ROUGE-L 1 there.
     """
 
     def steps(self) -> list[Step]:

@@ -10,13 +10,11 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -157,19 +155,10 @@ def _differences(old: Any, new: Any, path: str = "") -> list[str]:
 class EngineRecord:
     """What answered in one session of a run. None: nobody tells, as of a model behind a server."""
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid"}  # where it is read from a file
-    name: str | None = None  # of the package that generates, or of lm-eval's class of a server
-    version: str | None = None  # of the package
     dtype: str | None = None  # of the weights, as loaded
     template: str | None = None  # hash of the chat template that laid prompts out; empty: none
-    #: whether it is the one of the tokenizer's repository; None of a folder on this machine, too
-    repository_template: bool | None = None
+    local_template: str | None = None  # the same, where nobody knows whether the model's repository has it
     generation: Mapping[str, Any] | None = None  # settings that the model's own file adds to requests
-
-    @property
-    def local_template(self) -> str | None:
-        """Hash of the template, where nobody knows whether the model's repository has the same."""
-        return self.template if self.template and self.repository_template is None else None
 
 
 def described(lm: LM, *, template: bool | str | None, layout: str | None) -> EngineRecord:
@@ -178,31 +167,27 @@ def described(lm: LM, *, template: bool | str | None, layout: str | None) -> Eng
     `layout` is a template that a model's file writes out in place of the chat template.
     """
     kinds = {kind.__name__ for kind in type(lm).__mro__}  # their modules need packages of their own
-    of: dict[str, Any] = {"template": text_hash(layout), "repository_template": False} if layout else {}
+    used: str | None = text_hash(layout) if layout else ""
+    local = None
     if not kinds & {"VLLM", "HFLM"}:
-        return EngineRecord(name=type(lm).__name__, **of)
-    model: Any = lm.model
+        return EngineRecord(template=used or None)
+    model, generation = cast("Any", lm).model, dict[str, Any]()
     if "VLLM" in kinds:  # gets whole sampling parameters by lm-eval: those of the model's file do not count
-        name, generation = "vllm", {}
         model = getattr(getattr(model, "llm_engine", None), "model_config", None)
-    else:
-        name, brought = "transformers", getattr(model, "generation_config", None)
-        settings = {} if brought is None else brought.to_diff_dict()
+    elif brought := getattr(model, "generation_config", None):
+        settings = brought.to_diff_dict()
         generation = {key: settings[key] for key in sorted(settings) if key not in _NO_SETTINGS}
-    dtype = getattr(model, "dtype", None)
-    of["dtype"] = None if dtype is None else str(dtype).removeprefix("torch.")
-    with suppress(PackageNotFoundError):
-        of["version"] = version(name)
     if template:
         tokenizer = getattr(lm, "tokenizer", None)
         source = getattr(tokenizer, "chat_template", None)
         if isinstance(source, Mapping):
             source = source.get(template if isinstance(template, str) else "default")
+        used = text_hash(source) if isinstance(source, str) else None
         place = str(getattr(tokenizer, "name_or_path", "") or "")
-        of["template"] = text_hash(source) if isinstance(source, str) else None
         # a folder may hold anything; a name on the hub holds what its repository has
-        of["repository_template"] = None if not place or Path(place).exists() else True
-    return EngineRecord(**{"template": "", "name": name, "generation": generation, **of})
+        local = used if not place or Path(place).exists() else None
+    dtype = str(getattr(model, "dtype", None) or "").removeprefix("torch.")
+    return EngineRecord(dtype or None, used, local, generation)
 
 
 class Session(BaseModel):

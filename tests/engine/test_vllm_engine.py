@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +122,7 @@ def test_greedy_texts_are_those_of_lm_evals_own_call(engine):
 
 def test_the_loaded_model_says_what_it_is(engine):
     found = described(engine.lm, template=True, layout=None)
-    assert (found.name, found.version, found.dtype) == ("vllm", version("vllm"), "float32")
-    assert found.generation == {}
+    assert (found.dtype, found.generation) == ("float32", {})
     assert found.template == text_hash(TEMPLATE)
 
 
