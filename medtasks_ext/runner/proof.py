@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import Any
 
 from medtasks_ext.answers.formats import AnswerFormat, answer_format
 from medtasks_ext.errors import MedtasksError
@@ -27,9 +26,7 @@ from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.rows.sources import SPLIT_KEY
 from medtasks_ext.runner.evaluate import Reader, Settings, build_task
-
-if TYPE_CHECKING:
-    from medtasks_ext.registry import Dataset, Registry
+from medtasks_ext.strict import read_yaml
 
 LOCK_FILE = "tasks.lock"
 _HEAD = "# what scores follow from, by task; written by `medtasks dev lock`\n"
@@ -81,35 +78,34 @@ def lock_of(registry: Registry, dataset: Dataset, old: Locked | None) -> Locked:
         if documents and known:
             first, second = documents[0], documents[1 % len(documents)]
             alone, reader = _alone(first, second, form), Reader(task)
-            replies = (
-                form.replace("{x}", alone["target"]).replace("{y}", second["target"]) for form in _forms()
+            replies = (text.replace("{x}", alone["target"]) for text in _forms())
+            read = [reader.read(alone, text.replace("{y}", second["target"])) for text in replies]
+            scores = [task.process_results(alone, [one]).get("score") for one in read]
+            found.append(
+                [[one["answer"], one["valid"], score] for one, score in zip(read, scores, strict=True)]
             )
-            parsed = [reader.read(alone, text) for text in replies]
-            scored = [(one, task.process_results(alone, [one]).get("score")) for one in parsed]
-            found.append([[one["answer"], one["valid"], score] for one, score in scored])
-    read = _short(f"{next(iter(prompts))}{_forms()}") if prompts else ""
+    row = _short(f"{next(iter(prompts))}{_forms()}") if prompts else ""
     readings = _short(json.dumps(_plain(found), sort_keys=True)) if known else _UNKNOWN
-    if not known and old and old.read == read:
+    if not known and old and old.read == row:
         readings = old.readings
     rows_locked = {key: _short(json.dumps(said)) for key, said in prompts.items()}
-    return Locked(dataset.version, rows_locked, read, readings)
+    return Locked(dataset.version, rows_locked, row, readings)
 
 
 def _alone(document: Document, other: Document, form: AnswerFormat) -> Document:
     """The document as if only these two were there: labels are drawn from those of the gold of both."""
-    copy = Document(document)
-    copy.input, copy.row, copy.loaded = document.input, document.row, document.loaded
+    alone = copy(document)
     if form.has_label_pool:
         golds = [item["gold"] for item in (document, other) if item["gold"] is not None]
         labels = sorted({label for gold in golds for label in form.labels_of(gold)})
-        copy.loaded = replace(document.loaded, labels=labels)
-    return copy
+        alone.loaded = replace(document.loaded, labels=labels)
+    return alone
 
 
 @lru_cache(maxsize=1)
 def _forms() -> tuple[str, ...]:
     """The replies of `replies.yaml`, with places for answers."""
-    said = yaml.safe_load(Path(__file__).with_name("replies.yaml").read_text(encoding="utf-8"))
+    said = read_yaml(Path(__file__).with_name("replies.yaml"))
     announced = [f"{form}{more}" for form in said["announcements"] for more in ("", *said["rationales"])]
     return (*announced, *said["corrections"], *said["others"])
 
