@@ -80,10 +80,8 @@ def lock_of(registry: Registry, dataset: Dataset, old: Locked | None) -> Locked:
             alone, reader = _alone(first, second, form), Reader(task)
             replies = (text.replace("{x}", alone["target"]) for text in _forms())
             read = [reader.read(alone, text.replace("{y}", second["target"])) for text in replies]
-            scores = [task.process_results(alone, [one]).get("score") for one in read]
-            found.append(
-                [[one["answer"], one["valid"], score] for one, score in zip(read, scores, strict=True)]
-            )
+            scored = [(one, task.process_results(alone, [one]).get("score")) for one in read]
+            found.append([[one["answer"], one["valid"], score] for one, score in scored])
     row = _short(f"{next(iter(prompts))}{_forms()}") if prompts else ""
     readings = _short(json.dumps(_plain(found), sort_keys=True)) if known else _UNKNOWN
     if not known and old and old.read == row:
