@@ -10,6 +10,7 @@ import re
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
     from medtasks_ext.run.charge import Budget
     from medtasks_ext.runner.evaluate import Reader
 
-#: Answers of a task that must have come before most of them mean anything, unless the task has fewer; all of
-#: these are read, and of those that follow one in so many.
-ENOUGH, READ_EVERY = 20, 10
-#: Seconds over which the rate is taken, and between two moments at least.
-RATE_SECONDS, _STEP = 300.0, 1.0
+#: Answers of a task that must have come before most of them mean anything, unless the task has fewer.
+ENOUGH = 20
+#: Answers of all tasks that a rule needs before it ends a run: so many of each are read, then one in ten.
+STOP_AFTER, READ_EVERY = 50, 10
+#: Moments at which outcomes came, over which the rate is taken, and seconds between two of them at least.
+_MOMENTS, _STEP = 60, 1.0
 
 
 @dataclass(slots=True)
@@ -75,9 +77,7 @@ class Tally:
         self.budget, self.spent_before = budget, budget.spent if budget else 0.0
         self._readers = dict(readers or {})
         self.started = self.last = time.monotonic()
-        self._moments = deque([(self.started, 0, 0)])  # outcomes and tokens up to a time
-
-    # ------------------------------------------------------------------ what happens
+        self._moments = deque([(self.started, 0, 0)], maxlen=_MOMENTS)  # outcomes and tokens up to a time
 
     def stored(self, task: str, n: int) -> None:
         """So many more requests of a task were answered before."""
@@ -85,12 +85,9 @@ class Tally:
 
     def ended(self, request: Request, outcome: Outcome) -> None:
         """Count an outcome; an answer is read if it is one of the sample."""
-        now = time.monotonic()
         if self.last - self._moments[-1][0] >= _STEP:
             self._moments.append((self.last, self._outcomes, self.tokens))
-            while len(self._moments) > 1 and self._moments[1][0] <= now - RATE_SECONDS:
-                self._moments.popleft()
-        self._outcomes, self.last = self._outcomes + 1, now
+        self._outcomes, self.last = self._outcomes + 1, time.monotonic()
         # one that nobody expected is one more that is asked
         task = self.tasks.setdefault(request.task, TaskTally(request.task, 0))
         if isinstance(outcome, Fault):
@@ -104,26 +101,17 @@ class Tally:
                 self.uncounted += 1
             else:
                 self.tokens += outcome.usage.prompt + outcome.usage.completion
-            if task.answers <= ENOUGH or task.answers % READ_EVERY == 0:
-                self._read(task, request, outcome)
+            sampled = task.answers <= STOP_AFTER or task.answers % READ_EVERY == 0
+            if sampled and request.row is not None and (reader := self._readers.get(task.name)):
+                with suppress(Exception):  # the score will say it; a display must not end a run
+                    task.readable += reader.valid(request.row, outcome.text)
+                    task.read += 1
         task.asked = max(task.asked, task.done)
 
     def finished(self, task: str) -> None:
         """A task has its end; its documents are not needed any more."""
         self._readers.pop(task, None)
         self.tasks[task].finished = True
-
-    def _read(self, task: TaskTally, request: Request, answer: Answer) -> None:
-        reader = self._readers.get(task.name)
-        if reader is None or request.row is None:
-            return
-        try:
-            task.readable += reader.valid(request.row, answer.text)
-        except Exception:  # the score will say it; a display must not end a run
-            return
-        task.read += 1
-
-    # ------------------------------------------------------------------ figures
 
     @property
     def under_way(self) -> list[TaskTally]:
@@ -140,7 +128,7 @@ class Tally:
         return sum(task.done for task in self.tasks.values())
 
     def lately(self) -> tuple[float, int, int]:
-        """Seconds, and the outcomes and tokens that came in them, of the last minutes.
+        """Seconds, and the outcomes and tokens that came in them, lately.
 
         What was stored before took no time, and a model answers in batches, so neither it nor the time since
         the last outcome says how fast the model is.
@@ -156,8 +144,6 @@ class Tally:
 
 #: What `model_configs` gives models that reason before they answer.
 REASONING_BUDGET = 16_384
-#: Answers that must have been looked at, over all tasks, before a rule ends a run.
-STOP_AFTER = 50
 _RULE = re.compile(r"(cut|empty|unreadable)\s*>\s*(\d+(?:\.\d+)?)\s*%")
 
 
@@ -180,9 +166,9 @@ _WHAT_TO_DO = {
     " {template}), or it reasons and needs more ({more}, in another --output_path)",
     Kind.EMPTY: "check the {template}; hidden reasoning may have used up the budget ({more}), or the server's"
     " filter takes answers away",
-    Kind.UNREADABLE: "they may have another form than is asked for (check the {template}; a base model needs"
-    " examples: --num_fewshot 5), or reasoning never ends ({more}); `medtasks preview {task}` shows how"
-    " answers are read",
+    Kind.UNREADABLE: "they may have another form than is asked for, or reasoning never ends ({more}); a base"
+    " model needs examples (--num_fewshot 5), an instruct model its {template};"
+    " `medtasks preview {task}` shows how answers are read",
 }
 
 
@@ -215,8 +201,7 @@ class Alarms:
     """Says once per kind that most answers of a task are worth nothing, and at the end what stayed so."""
 
     def __init__(self, *, chat_template: bool) -> None:
-        more = "" if chat_template else " (an instruct model needs --apply_chat_template)"
-        self._template = f"chat template{more}"
+        self._template = "chat template" if chat_template else "chat template: --apply_chat_template"
         self._said: dict[Kind, dict[str, TaskTally]] = defaultdict(dict)
 
     def look(self, task: TaskTally, request: Request) -> str | None:
@@ -279,15 +264,18 @@ class Trouble:
         self.wish: str | None = None  # why a rule of the user's ends it, once it does
         self._answered = False  # whether any request was answered
         self._last: Fault | None = None
+        self._alike: tuple[FaultKind, str] | None = None  # what the last faults have in common
         self._in_a_row: Counter[str] = Counter()  # task -> faults of one cause
         self._needed = min(2, n_tasks)
 
     def see(self, task: str, outcome: Outcome) -> bool:
         """Take note of the outcome of a task's request; whether the run should stop."""
         if isinstance(outcome, Answer):
-            self._answered, self._last = True, None
+            self._answered, self._alike = True, None
         else:
-            if self._last is None or _cause(self._last) != _cause(outcome):
+            # a count of tokens or a time in a reason is another for each request
+            before, self._alike = self._alike, (outcome.kind, _NUMBER.sub("#", outcome.reason))
+            if before != self._alike:
                 self._in_a_row.clear()
             self._in_a_row[task] += 1
             self._last = outcome
@@ -308,11 +296,6 @@ class Trouble:
         remedy = "`medtasks view` shows the answers; without --stop-if the same command goes on, and nothing"
         remedy += " is asked twice"
         return MedtasksError(self.wish, where="stopped (--stop-if)", remedy=remedy) if self.wish else None
-
-
-def _cause(fault: Fault) -> tuple[FaultKind, str]:
-    """Kind and reason; a count of tokens or a time in it is another for each request."""
-    return fault.kind, _NUMBER.sub("#", fault.reason)
 
 
 def stopped(fault: Fault) -> MedtasksError:

@@ -24,7 +24,6 @@ from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evalu
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import Instance
-    from medtasks_ext.jsonfile import Json
 
 GARBAGE = "◇◇◇"
 #: Share of rows in which another's gold answer may score as the row's own: some suites score a part of it.
@@ -67,8 +66,9 @@ class RunFolder(DeclaredFolder):
             return
         content = ContentCheck(self.dataset)
         found = check_rows(self.dataset, "sample", examine=content.look)
-        # as `data check` says it of a user's rows
-        yield from map(_in_rows, [*causes_of(found.faults), *causes_of(content.faults())])
+        for cause in [*causes_of(found.faults), *causes_of(content.faults())]:
+            named = f" ({some(cause['rows'])})" if len(cause["rows"]) > 1 else ""
+            yield f"{Path(cause['file']).name}: {cause['cause']}{named} → {cause['remedy']}"
         test, fewshot = found.test, found.fewshot
         if not test:
             return
@@ -123,9 +123,13 @@ class RunFolder(DeclaredFolder):
                 f"{name}: the gold answers of {len(unread)} rows ({some(unread)}) cannot be read as answers"
                 f" → `medtasks preview {name} --data sample` shows how they are read"
             )
-        if self._spec.judge:
-            yield from self._unjudged(name, perfect.metrics, documents)
-        elif "score" in perfect.metrics or tokeniser(self.dataset.metadata.language) is not None:
+        has_score = "score" in perfect.metrics
+        if self._spec.judge and has_score:
+            yield (
+                f"{name}: has a score before judges have read the answers"
+                " → leave `metric_list:` to the answer kind, or leave `judge:` out"
+            )
+        elif self._spec.judge or has_score or tokeniser(self.dataset.metadata.language) is not None:
             yield from self._scored(name, perfect.metrics, documents)
         # else the score needs NLTK data that is not installed; a warning says which
 
@@ -142,44 +146,31 @@ class RunFolder(DeclaredFolder):
         return evaluate_task(model, task, _SETTINGS)
 
     def _scored(self, name: str, perfect: dict[str, float], documents: list[Any]) -> Iterator[str]:
-        expected, score = self.dataset.metadata.oracle_max, perfect.get("score", math.nan)
-        if expected == "per_document":
-            expected = sum(self._form.ceiling(document["gold"]) for document in documents) / len(documents)
-        if not (score >= 1 if expected == "unbounded" else math.isclose(score, expected, abs_tol=1e-9)):
-            yield (
-                f"{name}: an oracle, which answers with the gold, scores {perfect.get('score')};"
-                f" oracle_max says {expected} → mend prompt.target or `answer:`, or set oracle_max"
-            )
-        nothing, form = self._evaluated(name, Says(GARBAGE)).metrics["score"], self._form
-        allowed = sum(
+        """What an oracle and garbage score, or get as ROUGE-L where judges give the score."""
+        n, form, expected = len(documents), self._form, self.dataset.metadata.oracle_max
+        allowed = (
             form.labels_of(document["gold"]) == [random_label(document)]
             if form.draws_invalid
             else form.invalid_score(document["gold"])
             for document in documents
-        ) / len(documents)
-        if not math.isclose(nothing, allowed, abs_tol=1e-9):
+        )
+        metric, least = "score", 0.0 if self._spec.judge else sum(allowed) / n
+        if self._spec.judge:
+            metric = "rouge_l"
+            # where the target is not what answers are compared with, an oracle does not reach 1
+            compared = all(document["target"].strip() == document["gold"] for document in documents)
+            expected = 1.0 if compared else perfect[metric]
+        elif expected == "per_document":
+            expected = sum(form.ceiling(document["gold"]) for document in documents) / n
+        reached = perfect.get(metric, math.nan)
+        if not (reached >= 1 if expected == "unbounded" else math.isclose(reached, expected, abs_tol=1e-9)):
             yield (
-                f"{name}: garbage scores {nothing}, the rule for invalid answers gives {allowed}"
+                f"{name}: an oracle, which answers with the gold, has {metric} {reached}, not {expected}"
+                " → mend prompt.target or `answer:`, or set oracle_max"
+            )
+        nothing = self._evaluated(name, Says(GARBAGE)).metrics[metric]
+        if not math.isclose(nothing, least, abs_tol=1e-9):
+            yield (
+                f"{name}: garbage has {metric} {nothing}, the rule for invalid answers gives {least}"
                 " → mend `answer:` (docs/keys.md)"
             )
-
-    def _unjudged(self, name: str, perfect: dict[str, float], documents: list[Any]) -> Iterator[str]:
-        """A task whose score comes from judges: what it reports before they have read the answers."""
-        if "score" in perfect:
-            yield (
-                f"{name}: has a score before judges have read the answers"
-                " → leave `metric_list:` to the answer kind, or leave `judge:` out"
-            )
-            return
-        # where the target is not what answers are compared with, an oracle does not reach 1
-        compared = all(document["target"].strip() == document["gold"] for document in documents)
-        if compared and not math.isclose(reached := perfect["rouge_l"], 1, abs_tol=1e-9):
-            yield f"{name}: an oracle gets rouge_l {reached} instead of 1 → mend prompt.target"
-        if got := self._evaluated(name, Says(GARBAGE)).metrics["rouge_l"]:
-            yield f"{name}: the answer {GARBAGE!r} gets rouge_l {got} instead of 0 → mend `answer:`"
-
-
-def _in_rows(cause: Json) -> str:
-    """What several rows have, in one line."""
-    named = f" ({some(cause['rows'])})" if len(cause["rows"]) > 1 else ""
-    return f"{Path(cause['file']).name}: {cause['cause']}{named} → {cause['remedy']}"

@@ -11,11 +11,5 @@ RUN/judgements/answers.jsonl  what judges said
 RUN/sha256sums.txt         the hash of every file when the last call ended
 RUN/.writing.lock          the process that writes to the folder
 
-What is promised:
-
-- A killed run loses only what was under way: the same command asks for the rest.
-- One process writes. The lock of a dead process is taken over; that of another machine after a minute.
-- An answer is never attributed to another model: the key of a request holds all that can change it.
-- A change of a file shows, unless the hashes were made anew as well: then only a copy tells.
-- Files that are not open are their owner's alone (0700, 0600). No file holds a key or password.
+No file holds a key or password. Files that are not open are their owner's alone (0700, 0600).
 """

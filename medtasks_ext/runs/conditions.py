@@ -32,14 +32,8 @@ SCHEMA = 3
 Source: TypeAlias = Literal["suite", "rebuilt", "synthetic"]
 #: The suite's words, ours, or the suite's with our own line of the strategy.
 Words: TypeAlias = Literal["official", "own", "official, own strategy line"]
-#: What the chat template is called that the model's file writes out (`metadata.layout`).
-LAYOUT = "of the model's file"
-#: Model arguments that name the model.
-_NAMES = frozenset({"pretrained", "model"})
 #: Names of the budget of an answer, the first that is set counts: lm-eval's `normalize_gen_kwargs`.
 _BUDGETS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
-
-
 #: Conditions that have the same name in the record of what was loaded.
 _OF_ROWS = ("origin", "revision", "folded", "differs", "n_dropped", "n_faulty")
 
@@ -96,7 +90,7 @@ class Conditions(_Strict):
     examples: str | None = None  # hash of the examples as rendered; None without any
     shots_dropped: int | None = None  # prompts that carry fewer examples than asked for, to fit
     # layout
-    template: bool | str | None = None  # chat template: applied or not, the name of another one, or `LAYOUT`
+    template: bool | str | None = None  # chat template: applied or not, the name of another one, or whose it is
     #: hash of a template of the user's own, which neither the model's repository nor a ready file brings
     own_template: str | None = None
     system: bool | None = None  # whether instructions stand in the system turn
@@ -176,7 +170,7 @@ def run_conditions(manifest: Mapping[str, Any]) -> Conditions:
     settings, model = manifest["identity"]["settings"], manifest["identity"]["model"]
     given, multiturn = settings.get("apply_chat_template"), settings.get("fewshot_as_multiturn")
     written = None if given else settings.get("layout")
-    template = LAYOUT if written else given
+    template = "of the model's file" if written else given
     return Conditions(
         engine=str(model["model"]),
         arguments=moving(model["model_args"]),
@@ -192,7 +186,8 @@ def run_conditions(manifest: Mapping[str, Any]) -> Conditions:
 
 def moving(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """All but the name of the model and those that are harmless."""
-    return {key: value for key, value in arguments.items() if not is_harmless(key) and key not in _NAMES}
+    named = ("pretrained", "model")
+    return {key: value for key, value in arguments.items() if key not in named and not is_harmless(key)}
 
 
 def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, Any]) -> Conditions:
@@ -226,13 +221,11 @@ def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, 
 _DATE = r"20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|[01]\d-20\d\d"
 _EDITIONS = re.compile(rf"([-_@:]({_DATE}|\d{{3,4}}|v\d+)|:[a-z\d-]+)*")
 _ODD = re.compile(r"[^\w./:@+-]")
-#: Characters of a name that are shown.
-_SHOWN = 80
 
 
 def other_models(asked: str, served: Iterable[str]) -> list[str]:
     """Names of models that are not the one asked for, as a line may show them."""
-    return [_ODD.sub("?", name)[:_SHOWN] for name in sorted({*served}) if not _alike(asked, name)]
+    return [_ODD.sub("?", name)[:80] for name in sorted({*served}) if not _alike(asked, name)]
 
 
 def _alike(one: str, other: str) -> bool:

@@ -24,8 +24,6 @@ from medtasks_ext.runs.records import names_in, read_results, record_of, samples
 if TYPE_CHECKING:
     from medtasks_ext.runs.records import TaskRecord
 
-_NO_DATE = re.compile(r"[^\dT.-]")
-
 
 class RunFolder:
     """Where things lie in a run's folder."""
@@ -51,7 +49,8 @@ class RunFolder:
         """All finished tasks and their groups, as lm-eval names and writes it; a folder has one."""
         content = read_json(self.manifest)
         started = content.get("started") if isinstance(content, dict) else None
-        return self.path / f"results_{_NO_DATE.sub('-', str(started))}.json"
+        date = re.sub(r"[^\dT.-]", "-", str(started))
+        return self.path / f"results_{date}.json"
 
     def samples_file(self, task: str) -> Path:
         return samples_beside(self.results_file, task)

@@ -1,7 +1,4 @@
-"""The manifest of a run, `RUN/run.json`: whose responses a folder holds, and the state of every task.
-
-Which documents of a task are asked say `--limit`, `--samples` and `--error`.
-"""
+"""The manifest of a run, `RUN/run.json`: whose responses a folder holds, and the state of every task."""
 
 from __future__ import annotations
 
@@ -114,10 +111,7 @@ class TaskEntry(BaseModel):
 
 
 class Identity(BaseModel):
-    """What can change responses: model, revision, adapter, template, sampling, context, rows, shots.
-
-    Which documents are asked changes none: tasks have a choice of their own (`TaskEntry.choice`).
-    """
+    """What can change responses. Which documents are asked changes none: that is a choice of each task."""
 
     model: Config  # `model` (lm-eval's type) and `model_args`
     settings: Config

@@ -18,11 +18,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, cast
 
-from pydantic_core import from_json
-
 from medtasks_ext.atomic import check_regular
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.jsonfile import Json, read_json, write_lines
+from medtasks_ext.jsonfile import Json, parse_json, read_json, write_lines
 from medtasks_ext.prompts.documents import document_key, repeat_key
 from medtasks_ext.registry.build import group_config
 
@@ -85,9 +83,7 @@ class TaskRecord(TypedDict, total=False):
 
 def note_of_traces(records: Collection[Mapping[str, Any]]) -> str:
     """What share of the answers begin with reasoning that is not taken off; empty where none does."""
-    begins = Counter[str]()
-    for record in records:
-        begins.update(record.get("unknown_traces") or {})
+    begins = sum((Counter(record.get("unknown_traces")) for record in records), Counter[str]())
     if not begins:
         return ""
     share = begins.total() / sum(record["n"] * (record["config"].get("repeats") or 1) for record in records)
@@ -279,14 +275,11 @@ def turns_of(prompt: Any) -> list[tuple[str, str]]:
 
 def _sample(line: bytes) -> Sample | None:
     """None of a damaged line."""
-    try:
-        try:
-            sample: Sample = from_json(line)  # in half the time
-        except ValueError:  # what it refuses, such as half of a surrogate pair, may be sound
-            sample = json.loads(line)
-        return sample if isinstance(sample["doc"], dict) and isinstance(sample["doc_id"], int) else None
-    except (ValueError, KeyError, TypeError):
-        return None
+    with suppress(ValueError, KeyError, TypeError):
+        sample: Sample = parse_json(line)
+        if isinstance(sample["doc"], dict) and isinstance(sample["doc_id"], int):
+            return sample
+    return None
 
 
 class SampleFile:

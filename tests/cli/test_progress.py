@@ -93,10 +93,10 @@ def test_a_pipe_gets_a_plain_line_per_task_and_hears_of_long_ones(clock, capsys,
         progress.finished(COT, TaskEntry(state=TaskState.FAILED, error="[red] hung up"))
     assert capsys.readouterr().err.splitlines() == [
         f"[1/2] {MIE}: done, score 0.5000 (30 s, about 8 h 20 min left)",
-        "1,010 of 10,010 responses (11 min, about 1 h 34 min left); 159 tokens/s; 0.10 USD in this call, "
+        "1,010 of 10,010 responses (11 min, about 1 h 38 min left); 151 tokens/s; 0.10 USD in this call, "
         "with the highest cost of 10 answers whose tokens nobody counts; 1 request without an answer: "
-        f"HTTP 503; {COT} 1,000/10,000, 100% of 117 readable",
-        f"[2/2] {COT}: failed: [red] hung up (11 min, about 1 h 34 min left)",
+        f"HTTP 503; {COT} 1,000/10,000, 100% of 144 readable",
+        f"[2/2] {COT}: failed: [red] hung up (11 min, about 1 h 38 min left)",
     ]
 
 
