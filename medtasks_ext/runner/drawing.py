@@ -112,7 +112,6 @@ class Design:
         return _Score(name, words, weights, Population(sizes, np.array([*weights.values()]), least))
 
     def _grow(self, scores: list[_Score]) -> None:
-        """Draw what the next round of these scores asks."""
         for score in scores:
             score.scale = score.population.following(score.scale, score.half, self._wished)
             for name, n in zip(score.weights, score.population.drawn(score.scale).tolist(), strict=True):
@@ -145,9 +144,8 @@ class Design:
         for name, draw in self._draws.items():
             units = len(draw.units)
             drawn = Drawn(error=self.error, scores=scores, documents=draw.documents, units=units)
-            choices[name] = Choice()
-            if draw.drawn < units:
-                choices[name] = Choice(samples=tuple(draw.places), drawn=drawn)
+            part = Choice(samples=tuple(draw.places), drawn=drawn)
+            choices[name] = part if draw.drawn < units else Choice()
         return choices
 
 

@@ -56,11 +56,6 @@ class Tally:
 
     `asked`: task -> requests that this process has for it. `readers`: task -> what reads its answers, where
     they can be read. `budget`: that they are paid from, where somebody charges and the price is known.
-
-    Attributes:
-        tokens: of all prompts and answers whose tokens were counted.
-        uncounted: answers without a count.
-        last: when the last outcome came, or the start.
     """
 
     def __init__(
@@ -73,10 +68,10 @@ class Tally:
         self.tasks = {name: TaskTally(name, n) for name, n in asked.items()}
         #: (kind, reason) -> requests that failed for it
         self.reasons: Counter[tuple[FaultKind, str]] = Counter()
-        self.tokens = self.uncounted = self._outcomes = 0
+        self.tokens = self.uncounted = self._outcomes = 0  # uncounted: answers whose tokens nobody counts
         self.budget, self.spent_before = budget, budget.spent if budget else 0.0
         self._readers = dict(readers or {})
-        self.started = self.last = time.monotonic()
+        self.started = self.last = time.monotonic()  # of the last outcome
         self._moments = deque([(self.started, 0, 0)], maxlen=_MOMENTS)  # outcomes and tokens up to a time
 
     def stored(self, task: str, n: int) -> None:

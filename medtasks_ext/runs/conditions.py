@@ -90,7 +90,7 @@ class Conditions(_Strict):
     examples: str | None = None  # hash of the examples as rendered; None without any
     shots_dropped: int | None = None  # prompts that carry fewer examples than asked for, to fit
     # layout
-    template: bool | str | None = None  # chat template: applied or not, the name of another one, or whose it is
+    template: bool | str | None = None  # chat template: applied or not, or which other one
     #: hash of a template of the user's own, which neither the model's repository nor a ready file brings
     own_template: str | None = None
     system: bool | None = None  # whether instructions stand in the system turn

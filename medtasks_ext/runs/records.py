@@ -97,7 +97,6 @@ def note_of_traces(records: Collection[Mapping[str, Any]]) -> str:
 _OWN = "medtasks"
 #: Of a record, what lm-eval's own keys hold.
 _THEIRS = ("task", "version", "n", "metrics", "config", "loaded")
-_DOCUMENTS = 1 << 31  # of a task at most; more is a number that somebody made up
 
 
 def read_results(path: Path) -> Json:
@@ -122,7 +121,7 @@ def record_of(content: Json, name: str) -> TaskRecord:
     found, config = content["results"][name], content["configs"][name]
     n = ((content.get("n-samples") or {}).get(name) or {}).get("effective", 0)
     own = ((content.get(_OWN) or {}).get("tasks") or {}).get(name) or {}
-    told = isinstance(n, int) and 0 <= n <= _DOCUMENTS
+    told = isinstance(n, int) and 0 <= n < 1 << 31  # more is a number that somebody made up
     if not (told and all(isinstance(item, dict) for item in (found, config, own))):
         raise MedtasksError(f"{name} is no result of a task", remedy="medtasks rescore RUN")
     record = {

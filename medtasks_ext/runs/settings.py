@@ -52,23 +52,20 @@ class Setting(Strict):
 LISTS = TypeAdapter(Mapping[Place, tuple[Setting, ...]]).validate_python(
     read_yaml(Path(__file__).with_suffix(".yaml"))
 )
-_BY_NAME = {(place, name): line for place, lines in LISTS.items() for line in lines for name in line.names}
-_KNOWN = frozenset(name for _, name in _BY_NAME)
+#: (place, name) -> its line.
+SETTINGS = {(place, name): line for place, lines in LISTS.items() for line in lines for name in line.names}
+_KNOWN = frozenset(name for _, name in SETTINGS)
 #: Arguments whose value holds settings of templates.
 _NESTED = ("chat_template_args", "chat_template_kwargs")
 
 
-def setting_of(place: Place, name: str) -> Setting | None:
-    return _BY_NAME.get((place, name))
-
-
 def is_harmless(argument: str) -> bool:
     """Whether a model argument moves no score, whatever its value: where and how fast a model answers."""
-    return (line := setting_of("model", argument)) is not None and line.effect is Effect.HARMLESS
+    return (line := SETTINGS.get(("model", argument))) is not None and line.effect is Effect.HARMLESS
 
 
-def _effect(place: Place, name: str, value: Any) -> Effect:
-    if (line := setting_of(place, name)) is None:
+def effect(place: Place, name: str, value: Any) -> Effect:
+    if (line := SETTINGS.get((place, name))) is None:
         return Effect.MOVES
     read = read_value(value)
     # 1 is 1.0, and no truth value is a number
@@ -76,7 +73,7 @@ def _effect(place: Place, name: str, value: Any) -> Effect:
     return Effect.HARMLESS if usual and line.effect is not Effect.SAID else line.effect
 
 
-def with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> dict[str, Any]:
+def with_effect(place: Place, values: Mapping[str, Any], wanted: Effect) -> dict[str, Any]:
     """Settings that have an effect; what a template is given stands by name."""
     given: list[tuple[Place, str, Any]] = []
     for name, value in values.items():
@@ -86,7 +83,7 @@ def with_effect(place: Place, values: Mapping[str, Any], effect: Effect) -> dict
             given += (("template", str(key), item) for key, item in inner.items())
         elif inner:
             given.append(("template", name, value))
-    return {name: value for at, name, value in given if _effect(at, name, value) is effect}
+    return {name: value for at, name, value in given if effect(at, name, value) is wanted}
 
 
 def read_value(value: Any) -> Any:

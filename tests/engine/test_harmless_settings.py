@@ -22,7 +22,7 @@ import pytest
 from medtasks_ext.results.conditions import comparable, facts
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.runs.manifest import described
-from medtasks_ext.runs.settings import LISTS, Effect, effect, setting_of
+from medtasks_ext.runs.settings import LISTS, SETTINGS, Effect, effect
 from tests.engine.tiny_model import LINES, make
 
 pytestmark = pytest.mark.engine
@@ -163,7 +163,7 @@ def test_harmless_parameters_of_vllm_change_no_answer_and_each_is_named(vllm):
     from vllm import SamplingParams
 
     known = {name for name in SamplingParams.__struct_fields__ if not name.startswith("_")}
-    assert [name for name in sorted(known) if setting_of("generation", name) is None] == []
+    assert [name for name in sorted(known) if ("generation", name) not in SETTINGS] == []
     assert_harmless(lambda settings: next(of_vllm(vllm, [settings])), known)
 
 
@@ -236,7 +236,7 @@ def test_harmless_settings_of_transformers_change_no_answer_and_new_ones_move_a_
     from transformers import GenerationConfig
 
     known = {name for name in GenerationConfig().to_dict() if not name.startswith("_")}
-    unnamed = [name for name in known if setting_of("generation", name) is None]
+    unnamed = [name for name in known if ("generation", name) not in SETTINGS]
     assert all(effect("generation", name, 1) is Effect.MOVES for name in unnamed)
     assert_harmless(hf, known)
 

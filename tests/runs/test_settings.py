@@ -13,7 +13,7 @@ from medtasks_ext.privacy import text_hash
 from medtasks_ext.results.conditions import differences, facts
 from medtasks_ext.runs.conditions import Conditions
 from medtasks_ext.runs.conditions import moving as moving_arguments
-from medtasks_ext.runs.settings import LISTS, Effect, setting_of, with_effect
+from medtasks_ext.runs.settings import LISTS, SETTINGS, Effect, with_effect
 
 
 def unlike(**asked):
@@ -24,12 +24,12 @@ def unlike(**asked):
 
 
 @given(
-    some.text(min_size=1, max_size=20).filter(lambda name: setting_of("generation", name) is None),
+    some.text(min_size=1, max_size=20).filter(lambda name: ("generation", name) not in SETTINGS),
     some.integers(),
 )
 def test_what_no_line_names_is_another_condition(name, value):
     assert unlike(decoding={"do_sample": False, name: value}) == {"generation settings": True}
-    if setting_of("model", name) is None:
+    if ("model", name) not in SETTINGS:
         assert unlike(arguments={name: value}) == {"model arguments": True}
 
 
@@ -148,7 +148,7 @@ def test_every_setting_is_recorded_compared_and_published(medtasks, run, place):
 
 
 @pytest.mark.parametrize("place", NAMED)
-def test_every_setting_of_plain_lm_eval_is_read(medtasks, chip_ctc, built_tasks, monkeypatch, place):
+def test_every_SETTINGS_plain_lm_eval_is_read(medtasks, chip_ctc, built_tasks, monkeypatch, place):
     from lm_eval import tasks
     from lm_eval.__main__ import cli_evaluate
 
