@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome
+from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError, some
 
 if TYPE_CHECKING:
@@ -91,12 +91,13 @@ class Tally:
         else:
             task.answers += 1
             task.cut += outcome.finish == "length"
-            task.empty += not outcome.text or outcome.text.isspace()
+            filtered = outcome.finish == CONTENT_FILTER  # the end of a run names the server's filter
+            task.empty += not filtered and not outcome.text.strip()
             if outcome.usage is None:
                 self.uncounted += 1
             else:
                 self.tokens += outcome.usage.prompt + outcome.usage.completion
-            sampled = task.answers <= STOP_AFTER or task.answers % READ_EVERY == 0
+            sampled = not filtered and (task.answers <= STOP_AFTER or task.answers % READ_EVERY == 0)
             if sampled and request.row is not None and (reader := self._readers.get(task.name)):
                 with suppress(Exception):  # the score will say it; a display must not end a run
                     task.readable += reader.valid(request.row, outcome.text)
@@ -159,8 +160,7 @@ class Kind(str, Enum):
 _WHAT_TO_DO = {
     Kind.CUT: "the suite's own budget is short, the model does not know where to stop (end token,"
     " {template}), or it reasons and needs more ({more}, in another --output_path)",
-    Kind.EMPTY: "check the {template}; hidden reasoning may have used up the budget ({more}), or the server's"
-    " filter takes answers away",
+    Kind.EMPTY: "check the {template}; hidden reasoning may have used up the budget ({more})",
     Kind.UNREADABLE: "they may have another form than is asked for, or reasoning never ends ({more}); a base"
     " model needs examples (--num_fewshot 5), an instruct model its {template};"
     " `medtasks preview {task}` shows how answers are read",
