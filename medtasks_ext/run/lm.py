@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -43,7 +42,7 @@ class Remembering(LM):
     """An LM around a model of lm-eval, whose answers it keeps and looks up.
 
     A greedy question has one answer, whoever asks it. A sampled one is drawn anew for each document, and for
-    each time that it is asked of one document. Several threads may ask at the same time.
+    each time that it is asked of one document.
 
     `model`: of lm-eval. `engine`: that answers with this model. `answers`: the folder. `identity`: digest of
     all that tells the model's answers from those of another one.
@@ -52,15 +51,13 @@ class Remembering(LM):
     def __init__(self, model: LM, engine: Engine, answers: Answers, identity: str) -> None:
         super().__init__()
         self.model, self.answers = model, answers
-        self._engine, self._identity, self._direct = engine, identity, threading.Lock()
+        self._identity = identity
         self.asker = Asker(engine, answers)
         self.asker.begin()
 
     apply_chat_template, chat_template = map(_of_model, ("apply_chat_template", "chat_template"))
     tokenizer_name, rank, world_size = map(_of_model, ("tokenizer_name", "rank", "world_size"))
     all_gather, gather_object, barrier = map(_of_model, ("all_gather", "gather_object", "barrier"))
-
-    # ------------------------------------------------------------------ what lm-eval asks
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         drawn: Counter[str] = Counter()
@@ -88,8 +85,6 @@ class Remembering(LM):
             raise AttributeError(name)
         return getattr(self.model, name)
 
-    # ------------------------------------------------------------------ asking
-
     def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> list[Answer]:
         """The answers to requests, from the folder or from the engine; `quiet`: show no progress."""
         found = self.asker.ask(requests, quiet=quiet)
@@ -102,17 +97,16 @@ class Remembering(LM):
             key = key_of(self._identity, [kind, *map(str, one.args), *_whose(one)])
             prompt, text = prompt_of(one), text_of(one)
             asked.append(Request(key, *_whose(one), prompt, {}, one.doc, text=text, options=("",)))
-        self._engine.check({request.text for request in asked})
-        with self._direct:
-            missing = list(zip(asked, requests, strict=True))
-            if self.world_size == 1:  # else processes wait for each other in the model's own method
-                missing = [pair for pair in missing if pair[0].key not in self.answers]
-            for start in range(0, len(missing), BLOCK):
-                block = missing[start : start + BLOCK]
-                found = getattr(self.model, kind)([instance for _, instance in block])
-                for (request, _), item in zip(block, found, strict=True):
-                    value, greedy = item if isinstance(item, tuple) else (item, False)
-                    self.asker.came(request, likeliest(request, [Likelihood(float(value), bool(greedy))]))
+        self.asker.check({request.text for request in asked})
+        missing = list(zip(asked, requests, strict=True))
+        if self.world_size == 1:  # else processes wait for each other in the model's own method
+            missing = [pair for pair in missing if pair[0].key not in self.answers]
+        for start in range(0, len(missing), BLOCK):
+            block = missing[start : start + BLOCK]
+            found = getattr(self.model, kind)([instance for _, instance in block])
+            for (request, _), item in zip(block, found, strict=True):
+                value, greedy = item if isinstance(item, tuple) else (item, False)
+                self.asker.came(request, likeliest(request, [Likelihood(float(value), bool(greedy))]))
         self.answers.flush()
         known = self.answers.known(request.key for request in asked)
         if lacking := {request.key for request in asked} - known.keys():
@@ -124,8 +118,6 @@ class Remembering(LM):
         """Ask nothing more, and bring everything to the disk."""
         self.asker.end()
         self.answers.close()
-
-    # ------------------------------------------------------------------ requests
 
     def _generation(self, instance: Instance, drawn: Counter[str]) -> Request:
         request = self._request([instance])

@@ -42,7 +42,8 @@ class FolderLock:
                 else:  # of several that find it dead, the last one has it
                     part = self.path.with_name(f"{name}.{self._mine['token']}.part")
                     self._make(part)
-                    part.replace(self.path)
+                    if _held(self.path) == held:  # a slow disk may have made the file late
+                        part.replace(self.path)
                     time.sleep(1)
         except OSError as error:
             raise cannot_write(self.path, error) from None
