@@ -23,15 +23,20 @@ TASKS = ("medhelm_medmcqa_ll", "mlb_maexam_ll", "bridge_mednli_ll")
 
 def requests_of(lm: Any, name: str, most: int) -> list[Any]:
     """The requests of a task; rows are repeated with another beginning, so that no cache knows them."""
+    from medtasks_ext.prompts.documents import document_key
     from medtasks_ext.registry import registry
-    from medtasks_ext.runner.evaluate import RequestBuilder, Settings, build_task
+    from medtasks_ext.run.asker import request_of
+    from medtasks_ext.runner.evaluate import Settings, build_task, rendered_prompt
 
     settings = Settings(prompts="own")
     task = build_task(registry(), name, settings)
-    builder, found = RequestBuilder(lm, task, settings, "benchmark"), []
+    found = []
     for number in range(most):
         place = number % len(task.eval_docs)
-        request = builder.build(place)
+        row = task.eval_docs[place]
+        prompt, about = rendered_prompt(task, row, settings, None), (task.task_name, place, 1)
+        instances = task.construct_requests(row, prompt, metadata=about, apply_chat_template=False)
+        request = request_of(instances, "benchmark", document_key(row))
         found.append(replace(request, key=f"{name}-{number}", prompt=f"Case {number}.\n{request.prompt}"))
     return found
 

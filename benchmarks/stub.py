@@ -64,6 +64,7 @@ class _Task:
     """As much of a task as a stream needs; prompts cost nothing."""
 
     cuts: Mapping[str, str] = MappingProxyType({})
+    repeats = 1
 
     def __init__(self, name: str, n: int) -> None:
         self.task_name, self.eval_docs = name, _Documents(n)
@@ -125,6 +126,8 @@ def asked(n: int) -> dict[str, float]:
             Instance("generate_until", row, (task.fewshot_context(row), settings), 0, (task.task_name, n, 1))
             for n, row in enumerate(task.eval_docs)
         ]
+        for instance in asked:
+            lm.hand_over([instance])
         return SimpleNamespace(samples=lm.generate_until(asked))
 
     class Model(LM):

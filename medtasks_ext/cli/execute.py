@@ -1,9 +1,9 @@
-"""One call of `medtasks run`: its options, the folder, the model, the first question, and asking."""
+"""One call of `medtasks run`: its options, the folder, the model, its first answer, and asking."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rich.console import Console
@@ -23,6 +23,7 @@ from medtasks_ext.cli.end import waits_for_judges
 from medtasks_ext.cli.progress import LIMIT_REACHED, Progress, money_words
 from medtasks_ext.cli.words import counted, say
 from medtasks_ext.egress import Egress
+from medtasks_ext.engines import Answer, Request
 from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.harness import EvaluatorConfig, Task
 from medtasks_ext.models import Baseline
@@ -43,8 +44,8 @@ from medtasks_ext.run.charge import (
 from medtasks_ext.runner.asking import RunAsker
 from medtasks_ext.runner.batch import BatchFiles, check_out
 from medtasks_ext.runner.drawing import Design
-from medtasks_ext.runner.evaluate import Reader, Settings, chooses, takes_system_turn, text_of
-from medtasks_ext.runner.preflight import check_budget, check_chat_template, preflight
+from medtasks_ext.runner.evaluate import Settings, chooses, reader_of, takes_system_turn, text_of
+from medtasks_ext.runner.preflight import check_budget, look_at_answer, look_at_prompts
 from medtasks_ext.runner.run import Run, build_tasks, loaded_record
 from medtasks_ext.runner.tally import Alarms, Tally
 from medtasks_ext.runs.conditions import accounted_rows
@@ -234,8 +235,9 @@ class RunCall:
             )
         self.built_in = isinstance(self.lm, Baseline)
         looked = own.no_preflight or run.manifest.preflight or self.files or self.built_in
-        if not looked and any(places.values()):
-            self._preflight(places)
+        self.looks, self.warnings = not looked and any(places.values()), list[str]()
+        if self.looks:
+            self._warn(look_at_prompts(self.lm, self.tasks, places, self.settings))
         if self.design is None:
             return self._ask(self.tasks)
         try:
@@ -270,7 +272,6 @@ class RunCall:
         run.manifest.context = context if isinstance(context, int) else None
         # of an API model lm-eval guesses it
         check_budget(None if tokenizer_of(lm) is None else run.manifest.context, self.tasks)
-        check_chat_template(lm, self.settings)
         if self.settings.apply_chat_template and not takes_system_turn(lm.apply_chat_template):
             say(f"note: {_NO_SYSTEM_TURN}")
             run.manifest.note([_NO_SYSTEM_TURN])
@@ -282,17 +283,18 @@ class RunCall:
         run.choose(self.tasks, self.choices)
         run.save()
 
-    def _preflight(self, places: dict[str, Sequence[int]]) -> None:
-        say("preflight: asking one question …")
-        run, how = self.run, (self.settings, self.charge, self.budget)
-        summary, warnings = preflight(run, self.lm, self.engine, self.tasks, places, *how)
-        if summary:
-            say(f"preflight: {summary}")
-            run.manifest.preflight = {"warnings": warnings}
-            run.manifest.note(warnings)
-            run.save()
+    def _warn(self, warnings: Iterable[str]) -> None:
         for warning in warnings:
             say(f"preflight: ! {warning}")
+            self.warnings.append(warning)
+        self.run.manifest.note(self.warnings)
+
+    def _look(self, request: Request, answer: Answer) -> None:
+        """Say what the first answer shows."""
+        summary, warnings = look_at_answer(self.tasks[request.task], request, answer)
+        say(f"preflight: {summary}")
+        self._warn(warnings)
+        self.run.manifest.preflight = {"warnings": self.warnings}
 
     def _rounds(self, design: Design) -> MedtasksError | None:
         run, number, again = self.run, 0, True
@@ -319,7 +321,7 @@ class RunCall:
         """Ask the tasks, and show it. Between rounds the engine stays open."""
         run, last = self.run, self.design is None
         asked = {name: len(run.places(task)) * task.repeats for name, task in tasks.items()}
-        readers = {name: Reader(task) for name, task in tasks.items() if not chooses(task)}
+        readers = {name: reader_of(task) for name, task in tasks.items() if not chooses(task)}
         tally = Tally(asked, readers, self.budget if self.charge else None)
         alarms = None if self.built_in else Alarms(chat_template=self.settings.templated)
         progress = Progress(tally, alarms=alarms, score=self._score_of, scores=last)
@@ -327,6 +329,8 @@ class RunCall:
             run, self.lm, self.engine, tasks, self.settings, progress,
             say=progress.say, closes=last, charge=self.charge, budget=self.budget,
         )  # fmt: skip
+        if self.looks:
+            asker.first = self._look
         asker.met = lambda: next(filter(None, (rule.met(tally) for rule in self.own.stop_if)), None)
         with progress:
             try:

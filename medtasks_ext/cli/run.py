@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 _RUN = """Run tasks or groups, any mix of names, with lm-eval's own flags and --config files.
 The model is loaded once, and every response is stored as soon as it is there. The same command
-continues an interrupted run; finished requests are never sent again. First, one question is
-asked and the answer is checked. A missing chat template, reasoning or an answer that never ends,
-an empty answer, and prompts longer than the context are reported then, and again at the end.
+continues an interrupted run; finished requests are never sent again. Prompts longer than the
+context are reported before, and what the first answer shows as soon as it is there: a missing
+chat template, reasoning or an answer that never ends, an empty answer. All is said again at the end.
 `medtasks plan MODEL` counts what a run asks. Besides lm-eval's flags:
 
-  --no-preflight      leave out this first question, and the check that prompts fit the context
+  --no-preflight      leave out this look at an answer, and the check that prompts fit the context
   --strict            stop if the data of any task is missing or has faults
   --drop-faulty       leave out local rows with faults; the results count them
   --data ORIGIN       rows: local, hub, release (inputs without gold) or sample (invented, marked everywhere)

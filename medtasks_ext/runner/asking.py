@@ -12,22 +12,21 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
-from itertools import islice
 from typing import Any
 
-from medtasks_ext.engines import Answer, Engine, Outcome, Prompt, Request
+from medtasks_ext.engines import Answer, Engine, Outcome, Request
 from medtasks_ext.engines.lm import StoredLM
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM, Instance
+from medtasks_ext.models import Baseline
 from medtasks_ext.privacy import public_rows
 from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.prompts.fit import shared_characters
+from medtasks_ext.prompts.fit import PromptFitter, shared_characters
 from medtasks_ext.prompts.template import layout_template
-from medtasks_ext.run.asker import Asker, Chat, Job
+from medtasks_ext.run.asker import Asker, Chat, Job, request_of
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Asked
-from medtasks_ext.runner.evaluate import RequestBuilder, Settings, answer_budget, evaluate_task, text_of
+from medtasks_ext.runner.evaluate import Settings, answer_budget, evaluate_task, rendered_prompt, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.tally import Trouble
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
@@ -37,9 +36,8 @@ from medtasks_ext.task import MedicalTask
 KEEP_SECONDS = 0.5
 #: Seconds between two looks at what is under way.
 _LOOK = 0.02
-#: Characters of a record's own that the prompts of two tasks share, some 500 tokens, and documents that are
-#: looked at.
-LONG, LOOKED_AT = 2000, 2
+#: Characters of a record's own that the prompts of two tasks share, some 500 tokens.
+LONG = 2000
 #: Seconds that a score may take after the user has stopped the run.
 PATIENCE = 2.0
 
@@ -53,9 +51,11 @@ class RunAsker(Asker):
     Attributes:
         trouble: what the outcomes say about the cause of failures; one that no request escapes ends it all.
         met: why a rule of the user's ends it all, looked at when outcomes were shown; None while it does not.
+        first: looks at the first answer that comes; None where nobody does.
     """
 
     met: Callable[[], str | None] | None = None
+    first: Callable[[Request, Answer], None] | None = None
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class RunAsker(Asker):
         super().__init__(engine, run.answers, budget, charge, say)
         self.run, self.model, self.settings, self.watcher = run, model, settings, watcher
         longest_first = sorted(tasks.values(), key=lambda task: -answer_budget(task))
-        lms = [TaskLM(self, task, run.places(task)) for task in longest_first]
-        self.lms = {lm.name: lm for lm in lms}
-        self._closes, self.trouble = closes, Trouble(len(lms))
+        #: those that have no end yet
+        self.lms = {task.task_name: TaskLM(self, task) for task in longest_first}
+        self._closes, self.trouble = closes, Trouble(len(tasks))
         self.scoring, self._seeing = threading.Lock(), threading.Lock()
         self._fresh: deque[tuple[Request, Outcome]] = deque()
         self._ended_tasks: deque[tuple[TaskLM, TaskEntry]] = deque()
@@ -124,15 +124,13 @@ class RunAsker(Asker):
             for lms in self._together():
                 if self.over:
                     break
-                turns = Turns([lm.name for lm in lms]) if len(lms) > 1 else None
+                turns = threading.Barrier(len(lms))
                 for lm in lms:
                     lm.turns = turns
-                begun = [_thread(self._evaluate, lm) for lm in lms]
-                for thread in begun:
-                    thread.start()
+                    threads.append(_thread(self._evaluate, lm))
+                    threads[-1].start()
                 for lm in lms:
                     lm.built.wait()
-                threads += begun
             self.more = False  # an engine that answers in batches waits for nothing further
             self.wake()
             while self._under_way and not self.over:
@@ -153,38 +151,35 @@ class RunAsker(Asker):
         """
         left = list(self.lms.values())
         while left:
-            first = left.pop(0)
-            alike = (lm for lm in left if self.engine.keeps_prefixes and lm.asks == first.asks)
-            mates = [lm for lm in alike if _share(first, lm)]
-            left = [lm for lm in left if lm not in mates]
+            first, *others = left
+            mates = [lm for lm in others if self.engine.keeps_prefixes and first.shares(lm)]
+            left = [lm for lm in others if lm not in mates]
             yield [first, *mates]
 
     def _evaluate(self, lm: TaskLM) -> None:
+        """Ask about a task's documents, and score it."""
         entry = TaskEntry()
         try:
             with public_rows(loaded_record(lm.task)["origin"] != "local"):
-                entry = self._scored(lm)
-        except Exception as error:
-            entry = failed(error)
+                try:
+                    entry = self._scored(lm)
+                except Exception as error:  # any fault of one task must not cost the others
+                    built = lm.built.is_set()
+                    lm.settle()  # what was built of its requests has its outcome
+                    if not lm.job.unasked:
+                        lacks = TaskEntry(state=TaskState.INCOMPLETE)
+                        entry = lacks if built and lm.job.faults else failed(error)
         finally:
             lm.close()
             self._ended_tasks.append((lm, lm.entry(entry)))
 
     def _scored(self, lm: TaskLM) -> TaskEntry:
-        """What became of a task."""
-        try:
-            lm.open()
-            result = evaluate_task(lm, lm.task, self.settings, self.run.state(lm.name).choice)
-            if self._all_ended.is_set():  # the user did not wait for it
-                return TaskEntry()
-            self.run.keep_scores(lm.task, result, lm.asked, lm.found)
-            return TaskEntry(state=TaskState.DONE, n=len(result.samples))
-        except Exception as error:  # any fault of one task must not cost the others
-            built = lm.built.is_set()
-            lm.settle()  # what was built of its requests has its outcome
-            if lm.job.unasked:
-                return TaskEntry()
-            return TaskEntry(state=TaskState.INCOMPLETE) if built and lm.job.faults else failed(error)
+        lm.open()
+        result = evaluate_task(lm, lm.task, self.settings, self.run.state(lm.name).choice)
+        if self._all_ended.is_set():  # the user did not wait for it
+            return TaskEntry()
+        self.run.keep_scores(lm.task, result, lm.asked, lm.found)
+        return TaskEntry(state=TaskState.DONE, n=len(result.samples))
 
     # ------------------------------------------------------------------ outcomes, in the engine's thread
 
@@ -218,6 +213,9 @@ class RunAsker(Asker):
         self.answers.flush()
         for request, outcome in fresh:
             self.watcher.ended(request, outcome)
+            if self.first and isinstance(outcome, Answer):
+                self.first(request, outcome)
+                self.first = None
         if fresh and self.met and not self.over and self._under_way and (why := self.met()):
             self.trouble.wish = why
             self.stop()
@@ -228,32 +226,8 @@ class RunAsker(Asker):
             self.run.save()
         for lm, entry in ended:
             if entry.state is not TaskState.WAITING:
-                lm.forget()
+                del self.lms[lm.name]
                 self.watcher.finished(lm.name, self.run.state(lm.name))
-
-
-class Turns:
-    """Has threads that build tasks come one after another about each document.
-
-    `names`: of the tasks in their order.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._at: dict[str, tuple[int, int]] = {name: (-1, n) for n, name in enumerate(names)}
-        self._moved = threading.Condition()
-
-    def wait(self, name: str, place: int) -> None:
-        """Wait until it is the turn of a task's document at this place."""
-        with self._moved:
-            self._at[name] = (place, self._at[name][1])
-            self._moved.notify_all()
-            self._moved.wait_for(lambda: self._at[name] == min(self._at.values()))
-
-    def leave(self, name: str) -> None:
-        """Nothing more comes from a task."""
-        with self._moved:
-            self._at.pop(name, None)
-            self._moved.notify_all()
 
 
 class TaskLM(StoredLM):
@@ -263,18 +237,16 @@ class TaskLM(StoredLM):
     Attributes:
         asked, found: document -> what it is asked, and its answer, once all are there.
         built: set when all requests are handed over.
-        turns: of tasks that share records; None for one that is asked apart.
+        turns: where tasks that share records wait for each other before each document.
     """
 
     task: MedicalTask
-    turns: Turns | None = None
+    turns: threading.Barrier
 
-    def __init__(self, asker: RunAsker, task: MedicalTask, places: Sequence[int]) -> None:
+    def __init__(self, asker: RunAsker, task: MedicalTask) -> None:
         self.found: dict[str, Answer] = {}
         super().__init__(self.found, {}, asker.run.files.answers)
-        self.asker, self.task, self.name, self.places = asker, task, task.task_name, places
-        #: alike of tasks that may share records: dataset and number of examples
-        self.asks = task.dataset_given.id, int(task.config.num_fewshot or 0)
+        self.asker, self.task, self.name, self.places = asker, task, task.task_name, asker.run.places(task)
         self.asked: dict[str, Asked] = {}
         self.job, self.built = Job(), threading.Event()
         self.generated = 0  # answers that came to its own requests
@@ -286,11 +258,27 @@ class TaskLM(StoredLM):
         self._as_turns = its_own and not getattr(asker.model, "tokenized_requests", True)
         self._scores = False
 
-    @cached_property
-    def builder(self) -> RequestBuilder:
-        """Makes requests; it cuts prompts from now on."""
-        asker = self.asker
-        return RequestBuilder(asker.model, self.task, asker.settings, asker.run.manifest.identity.digest)
+    def shares(self, other: TaskLM) -> bool:
+        """Whether the prompts of two tasks about one document begin with a long text of this document's."""
+        if self._asks() != other._asks():
+            return False
+        try:
+            mine, theirs = (
+                [self._prompt(task, place) for place in (self.places[0], self.places[-1])]
+                for task in (self.task, other.task)
+            )
+        except Exception:  # said when the task's own turn comes
+            return False
+        alike = shared_characters(*mine)
+        return any(shared_characters(*pair) - alike >= LONG for pair in zip(mine, theirs, strict=True))
+
+    def _asks(self) -> tuple[Any, ...]:
+        return self.task.dataset_given.id, int(self.task.config.num_fewshot or 0), self.places
+
+    def _prompt(self, task: MedicalTask, place: int) -> str:
+        row, settings = task.eval_docs[place], self.asker.settings
+        prompt = rendered_prompt(task, row, settings, self.apply_chat_template)
+        return str(getattr(prompt, "prompt", prompt))
 
     def entry(self, entry: TaskEntry) -> TaskEntry:
         """What the manifest says of the task now, with how it was asked."""
@@ -304,9 +292,8 @@ class TaskLM(StoredLM):
 
     def open(self) -> None:
         """Take note of what is known of the task, and ask about each document from now on."""
-        self.builder  # noqa: B018
+        self.task.fitter = PromptFitter(self.asker.model)
         self.task.hands_over = self.hand_over
-        self._place = {document_key(self.task.eval_docs[n]): n for n in self.places} if self.turns else {}
 
     def close(self) -> None:
         """Let the next task go on."""
@@ -314,24 +301,31 @@ class TaskLM(StoredLM):
         if self._scores:
             self.asker.scoring.release()
 
-    def forget(self) -> None:
-        """Free what is not needed once the task has its end."""
-        self.asked, self.found, self._answers, self.job = {}, {}, {}, Job()
-
     def _end_of_building(self) -> None:
         self.task.hands_over = self.task.fitter = None  # lm-eval copies what a task holds
-        if self.turns:
-            self.turns.leave(self.name)
+        self.turns.abort()
         self.built.set()
 
     def hand_over(self, instances: list[Instance]) -> None:
         """Have a document asked about."""
-        asker = self.asker
-        requests = [self.builder.request(instances, draw) for draw in range(self.task.repeats)]
-        if (document := requests[0].document) in self.asked:
+        with suppress(threading.BrokenBarrierError):  # one of the others is at its end
+            self.turns.wait()
+        asker, document = self.asker, document_key(instances[0].doc)
+        if document in self.asked:
             return
-        if self.turns:
-            self.turns.wait(self.name, self._place[document])
+        requests = [
+            request_of(
+                instances,
+                asker.run.manifest.identity.digest,
+                document,
+                draw=draw,
+                seed=getattr(asker.model, "_seed", None),
+                reads_document=isinstance(asker.model, Baseline),
+                apart=True,
+                cut=self.task.cuts.get(document, ""),
+            )
+            for draw in range(self.task.repeats)
+        ]
         self.asked |= {one.document: Asked(one.key, one.cut) for one in requests}
         self._known(sum(one.key in asker.answers for one in requests))
         asker.add(self.job, requests, waits=True)
@@ -343,13 +337,7 @@ class TaskLM(StoredLM):
             self.asker.watcher.stored(self.name, n)
 
     def answers_to(self, requests: Sequence[Instance]) -> list[Answer]:
-        """The answers to requests of lm-eval's; what was not handed over yet is asked now."""
-        by_document: dict[str, list[Instance]] = {}
-        for instance in requests:
-            by_document.setdefault(document_key(instance.doc), []).append(instance)
-        for document, instances in by_document.items():
-            if document not in self.asked:
-                self.hand_over(instances)
+        """The answers to requests of lm-eval's, once all are there."""
         self._end_of_building()
         answers = self._awaited()
         self.found |= {document: answers[item.key] for document, item in self.asked.items()}
@@ -387,23 +375,3 @@ class TaskLM(StoredLM):
 
 def _thread(target: Callable[..., None], *about: Any) -> threading.Thread:
     return threading.Thread(target=target, args=about, daemon=True)
-
-
-def _text(prompt: Prompt) -> str:
-    if isinstance(prompt, str):
-        return prompt
-    return "\x1e".join(f"{turn['role']}\x1f{turn['content']}" for turn in prompt)
-
-
-def _share(one: TaskLM, other: TaskLM) -> bool:
-    asked = set(other.places)
-    places: Sequence[int] = list(islice((place for place in one.places if place in asked), LOOKED_AT))
-    try:
-        first = [_text(one.builder.build(place).prompt) for place in places]
-        all_alike = shared_characters(first[0], first[1]) if len(first) > 1 else 0
-        return any(
-            shared_characters(prompt, _text(other.builder.build(place).prompt)) - all_alike >= LONG
-            for prompt, place in zip(first, places, strict=True)
-        )
-    except Exception:  # said when the task's own turn comes
-        return False

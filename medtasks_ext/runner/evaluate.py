@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from medtasks_ext.egress import Text
-from medtasks_ext.engines import Request
 from medtasks_ext.errors import MedtasksError
-from medtasks_ext.prompts.documents import document_key
-from medtasks_ext.prompts.fit import PromptFitter
 from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.registry import AnswerBudget, Dataset, Registry
 from medtasks_ext.registry.strategies import by_likelihood
-from medtasks_ext.run.asker import request_of
 from medtasks_ext.runs.manifest import Choice
 from medtasks_ext.runs.records import Sample, metrics_in
 from medtasks_ext.strict import Config
 
 if TYPE_CHECKING:
     from medtasks_ext.answers.formats import Parsed
-    from medtasks_ext.harness import LM, Instance, Task
+    from medtasks_ext.harness import LM, Task
 
 #: Answers of which the official reading takes one token, however long the response is.
 _CUT_BACK = "exact_letter"
@@ -110,42 +107,12 @@ def build_task(registry: Registry, name: str, settings: Settings) -> Task:
     return task
 
 
-class Reader:
-    """Reads answers to a task as its own filter does, one at a time."""
-
-    def __init__(self, task: Task) -> None:
-        (ensemble,) = task.config.filter_list
-        (step,) = ensemble["filter"]
-        arguments = {key: value for key, value in step.items() if key != "function"}
-        self._filter = step["function"](**arguments)
-
-    def read(self, row: Mapping[str, Any], text: str) -> Parsed:
-        """What is read from a response to a document."""
-        parsed: Parsed
-        (parsed,) = self._filter.apply([[text]], [row])
-        return parsed
-
-    def valid(self, row: Mapping[str, Any], text: str) -> bool:
-        """Whether an answer can be read from a response to a document."""
-        return bool(self.read(row, text)["valid"])
-
-
-def chosen_documents(task: Task, choice: Choice) -> Sequence[int]:
-    """Places of the chosen documents, in file order."""
-    n = len(task.eval_docs)
-    places = choice.places(n)
-    if beyond := [place for place in places if not 0 <= place < n]:
-        raise MedtasksError(
-            f"{task.task_name} has documents 0 to {n - 1}, not {beyond[0]}",
-            where="--samples",
-            remedy="draw the list from the rows that are here",
-        )
-    return places
-
-
-def same_documents(task: Task, one: Choice, other: Choice) -> bool:
-    n = len(task.eval_docs)
-    return one == other or list(one.places(n)) == list(other.places(n))
+def reader_of(task: Task) -> Callable[[Mapping[str, Any], str], Parsed]:
+    """What reads a response to a document as the task's own filter does."""
+    (ensemble,) = task.config.filter_list
+    (step,) = ensemble["filter"]
+    made = step["function"](**{key: value for key, value in step.items() if key != "function"})
+    return lambda row, text: cast("Parsed", made.apply([[text]], [row])[0])
 
 
 def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None = None) -> TaskResult:
@@ -211,46 +178,30 @@ def rendered_prompt(
     )
 
 
+def prompts_of(
+    task: Task,
+    documents: Iterable[dict[str, Any]],
+    settings: Settings,
+    chat_template: ChatTemplate | None,
+    shots: int | None = None,
+) -> list[str]:
+    """The prompts of documents, as texts."""
+    return [str(rendered_prompt(task, one, settings, chat_template, shots)) for one in documents]
+
+
 def takes_system_turn(chat_template: ChatTemplate) -> bool:
-    """Whether a chat template shows what a system turn says."""
-    turns = [{"role": "system", "content": "system probe"}, {"role": "user", "content": "user probe"}]
+    """Whether a chat template shows what a system turn says; one that is absent is refused."""
+    system, user = ({"role": role, "content": f"{role} probe"} for role in ("system", "user"))
     try:
-        return "system probe" in str(chat_template(turns))
-    except Exception:  # templates refuse in their own ways
-        return False
-
-
-class RequestBuilder:
-    """Makes the requests of one task of what lm-eval builds of its documents.
-
-    `task`: as built, with all its documents; its prompts are cut to the context of the model from now on.
-    """
-
-    def __init__(self, model: LM, task: Task, settings: Settings, identity: str) -> None:
-        from medtasks_ext.models import Baseline  # with lm-eval: reading a run does without
-
-        self._model, self._task, self._settings = model, task, settings
-        self._identity, self._reads_document = identity, isinstance(model, Baseline)
-        task.fitter = PromptFitter(model)
-
-    def build(self, place: int) -> Request:
-        """The request about the document at a place of the test file."""
-        row, settings, task = self._task.eval_docs[place], self._settings, self._task
-        template = self._model.apply_chat_template if settings.apply_chat_template else None
-        prompt, about = rendered_prompt(task, row, settings, template), (task.task_name, place, 1)
-        made = task.construct_requests(row, prompt, metadata=about, apply_chat_template=settings.templated)
-        return self.request(made if isinstance(made, list) else [made])
-
-    def request(self, instances: Sequence[Instance], draw: int = 0) -> Request:
-        """The request about a document, whose instances these are; `draw`: of how many before."""
-        document = document_key(instances[0].doc)
-        return request_of(
-            instances,
-            self._identity,
-            document,
-            draw=draw,
-            seed=getattr(self._model, "_seed", None),
-            reads_document=self._reads_document,
-            apart=True,
-            cut=self._task.cuts.get(document, ""),
+        reason = "" if user["content"] in str(chat_template([user])) else "it leaves the user's turn out"
+    except Exception as error:  # templates and models refuse in their own ways
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+    if reason:
+        raise MedtasksError(
+            f"the model has no chat template that can be applied ({reason})",
+            where="--apply_chat_template",
+            remedy="leave the flag out for a base model; else give the tokenizer the template of the model",
         )
+    with suppress(Exception):
+        return system["content"] in str(chat_template([system, user]))
+    return False

@@ -25,7 +25,7 @@ from medtasks_ext.prompts.shots import after
 from medtasks_ext.registry import Dataset, Registry
 from medtasks_ext.registry.strategies import shots_of
 from medtasks_ext.rows.sources import SPLIT_KEY
-from medtasks_ext.runner.evaluate import Reader, Settings, build_task
+from medtasks_ext.runner.evaluate import Settings, build_task, reader_of
 from medtasks_ext.strict import read_yaml
 
 LOCK_FILE = "tasks.lock"
@@ -77,9 +77,9 @@ def lock_of(registry: Registry, dataset: Dataset, old: Locked | None) -> Locked:
                 prompts[key].append(after(document, [document])["prompt"])
         if documents and known:
             first, second = documents[0], documents[1 % len(documents)]
-            alone, reader = _alone(first, second, form), Reader(task)
+            alone, reader = _alone(first, second, form), reader_of(task)
             replies = (text.replace("{x}", alone["target"]) for text in _forms())
-            read = [reader.read(alone, text.replace("{y}", second["target"])) for text in replies]
+            read = [reader(alone, text.replace("{y}", second["target"])) for text in replies]
             scored = [(one, task.process_results(alone, [one]).get("score")) for one in read]
             found.append([[one["answer"], one["valid"], score] for one, score in scored])
     row = _short(f"{next(iter(prompts))}{_forms()}") if prompts else ""

@@ -39,14 +39,7 @@ from medtasks_ext.results.document_scores import (
 from medtasks_ext.results.rollup import asked_rows, drawn_results, finished_tasks
 from medtasks_ext.run.asker import Chat
 from medtasks_ext.run.store import Answers, Asked, closed_text_in
-from medtasks_ext.runner.evaluate import (
-    Settings,
-    TaskResult,
-    build_task,
-    chosen_documents,
-    evaluate_task,
-    same_documents,
-)
+from medtasks_ext.runner.evaluate import Settings, TaskResult, build_task, evaluate_task
 from medtasks_ext.runs.conditions import Conditions, run_conditions, task_conditions
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.manifest import Choice, Manifest, Session, TaskEntry, TaskState, identity_of
@@ -157,7 +150,7 @@ class Run:
 
     def is_current(self, name: str, task: Task, choice: Choice) -> bool:
         """Whether the task's stored results are those of this version, prompt, data, answers and choice."""
-        if not self.is_done(name) or not same_documents(task, self.state(name).choice, choice):
+        if not self.is_done(name) or not self._has_choice(task, choice):
             return False
         stored = self._known()[name]
         now = without_places(loaded_record(task)), str(task.VERSION), task.config.repeats
@@ -176,7 +169,7 @@ class Run:
         """
         for name, task in tasks.items():
             entry = self.state(name)
-            if not same_documents(task, entry.choice, choices[name]):
+            if not self._has_choice(task, choices[name]):
                 entry = TaskEntry()
             asked = len(self.places(task, choices[name])) * task.repeats
             loaded = loaded_record(task)
@@ -193,7 +186,17 @@ class Run:
 
     def places(self, task: Task, choice: Choice | None = None) -> Sequence[int]:
         """Places in the test file of the documents that are asked, by default those that are noted."""
-        return chosen_documents(task, choice or self.state(task.task_name).choice)
+        n, name = len(task.eval_docs), task.task_name
+        places = (choice or self.state(name).choice).places(n)
+        if beyond := [place for place in places if not 0 <= place < n]:
+            what = f"{name} has documents 0 to {n - 1}, not {beyond[0]}"
+            raise MedtasksError(what, where="--samples", remedy="draw the list from the rows that are here")
+        return places
+
+    def _has_choice(self, task: Task, choice: Choice) -> bool:
+        """Whether a choice is of the documents that are noted."""
+        n, noted = len(task.eval_docs), self.state(task.task_name).choice
+        return list(noted.places(n)) == list(choice.places(n))
 
     # ------------------------------------------------------------------ scores
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from medtasks_ext.engines import CONTENT_FILTER, Answer, Fault, FaultKind, Outcome
 from medtasks_ext.errors import MedtasksError, some
 
 if TYPE_CHECKING:
+    from medtasks_ext.answers.formats import Parsed
     from medtasks_ext.engines import Request
     from medtasks_ext.run.charge import Budget
-    from medtasks_ext.runner.evaluate import Reader
 
 #: Answers of a task that must have come before most of them mean anything, unless the task has fewer.
 ENOUGH = 20
@@ -61,7 +61,7 @@ class Tally:
     def __init__(
         self,
         asked: Mapping[str, int],
-        readers: Mapping[str, Reader] | None = None,
+        readers: Mapping[str, Callable[[Mapping[str, Any], str], Parsed]] | None = None,
         budget: Budget | None = None,
     ) -> None:
         #: by name, in the order of the run
@@ -100,7 +100,7 @@ class Tally:
             sampled = not filtered and (task.answers <= STOP_AFTER or task.answers % READ_EVERY == 0)
             if sampled and request.row is not None and (reader := self._readers.get(task.name)):
                 with suppress(Exception):  # the score will say it; a display must not end a run
-                    task.readable += reader.valid(request.row, outcome.text)
+                    task.readable += bool(reader(request.row, outcome.text)["valid"])
                     task.read += 1
         task.asked = max(task.asked, task.done)
 
@@ -287,16 +287,9 @@ class Trouble:
         Where nothing was answered, the one cause is the cause of all.
         """
         if cause := self.cause or (None if self._answered else self._last):
-            return stopped(cause)
+            what, kind = f"no request gets an answer: {cause.reason}", cause.kind
+            remedy = f"{cause.remedy or _REMEDIES.get(kind, _LOOK)}; the same command continues"
+            return MedtasksError(what, where=f"stopped ({kind.value})", remedy=remedy)
         remedy = "`medtasks view` shows the answers; without --stop-if the same command goes on, and nothing"
         remedy += " is asked twice"
         return MedtasksError(self.wish, where="stopped (--stop-if)", remedy=remedy) if self.wish else None
-
-
-def stopped(fault: Fault) -> MedtasksError:
-    """The error of a run that a fault ended."""
-    return MedtasksError(
-        f"no request gets an answer: {fault.reason}",
-        where=f"stopped ({fault.kind.value})",
-        remedy=f"{fault.remedy or _REMEDIES.get(fault.kind, _LOOK)}; the same command continues",
-    )

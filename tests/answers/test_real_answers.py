@@ -24,7 +24,7 @@ import yaml
 
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.registry import registry
-from medtasks_ext.runner.evaluate import Reader, Settings, build_task
+from medtasks_ext.runner.evaluate import Settings, build_task, reader_of
 
 FOLDER = Path(__file__).parent / "real"
 READINGS = FOLDER / "readings.jsonl"
@@ -53,8 +53,8 @@ class Kept(NamedTuple):
         return registry().tasks[self.task][0].blocks["answer"]
 
     def read(self) -> dict[str, Any]:
-        documents, reader = reader_of(self.task)
-        return reader.read(documents[self.document], self.response)
+        documents, read = documents_of(self.task)
+        return read(documents[self.document], self.response)
 
     def scored(self) -> Any:
         """What is read today as it is kept: `-` for nothing, a hash in place of what is long."""
@@ -66,7 +66,7 @@ class Kept(NamedTuple):
 
     def found(self) -> Any:
         """What the reader finds, as the author wrote such answers down."""
-        answer, document = self.read()["answer"], reader_of(self.task)[0][self.document]
+        answer, document = self.read()["answer"], documents_of(self.task)[0][self.document]
         if answer is None:
             return NONE
         if self.block["kind"] == "marked_letters":
@@ -79,10 +79,10 @@ class Kept(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def reader_of(task: str) -> tuple[dict[str, Any], Reader]:
+def documents_of(task: str) -> tuple[dict[str, Any], Any]:
     """The bundled rows of a task by key, and what reads answers to it."""
     built = build_task(registry(), task, Settings(data="sample", prompts="own"))
-    return {document_key(item): item for item in built.eval_docs}, Reader(built)
+    return {document_key(item): item for item in built.eval_docs}, reader_of(built)
 
 
 with gzip.open(FOLDER / "answers.jsonl.gz", "rt", encoding="utf-8") as file:

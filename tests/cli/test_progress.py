@@ -28,11 +28,9 @@ def answers(progress: Progress | Tally, n: int, task: str = MIE, answer: Answer 
         progress.ended(request(task), answer or Answer("text"))
 
 
-class Reader:
+def reader(row: Any, text: str) -> Any:
     """Reads what says `yes`."""
-
-    def valid(self, row: Any, text: str) -> bool:
-        return "yes" in text
+    return {"valid": "yes" in text}
 
 
 @pytest.fixture
@@ -80,7 +78,7 @@ def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_m
 def test_a_pipe_gets_a_plain_line_per_task_and_hears_of_long_ones(clock, capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # CI systems set it
     budget = Budget()
-    tally = Tally({MIE: 10, COT: 10_000}, {COT: Reader()}, budget)
+    tally = Tally({MIE: 10, COT: 10_000}, {COT: reader}, budget)
     with Progress(tally, score=lambda task: "score 0.5000") as progress:
         clock.now = 30
         answers(progress, 10)
@@ -129,7 +127,7 @@ def said(progress: Progress, capsys) -> list[str]:
 
 
 def watched(chat_template: bool) -> Progress:
-    return Progress(Tally({MIE: 100}, {MIE: Reader()}), alarms=Alarms(chat_template=chat_template))
+    return Progress(Tally({MIE: 100}, {MIE: reader}), alarms=Alarms(chat_template=chat_template))
 
 
 @pytest.mark.parametrize(
