@@ -85,7 +85,7 @@ def test_a_sound_model_is_told_so_in_one_line_and_asked_nothing_twice(medtasks, 
     outcome = medtasks.done(*command())
     assert "preflight: one question of bridge_chip_ctc" in outcome.err and "!" not in outcome.err
     assert "an answer could be read" in outcome.err
-    assert manifest(tmp_path)["preflight"] == {"warnings": []} and "notes" not in manifest(tmp_path)
+    assert manifest(tmp_path)["preflight"] == {"warnings": []} and not manifest(tmp_path)["notes"]
     assert len(Scripted.asked) == 8 == len(outcomes(tmp_path / "run"))
     Scripted.asked.clear()
     outcome = medtasks.done(*command("--no-preflight", "--output_path", "without", budget=4000))
@@ -166,7 +166,7 @@ def test_a_first_question_that_fails_is_looked_at_when_it_is_answered(medtasks, 
     assert outcome.code == 1 and "401 no such key" in outcome.err and "preflight" not in outcome.err
     model(reply=ANSWER)
     assert "preflight: one question of bridge_chip_ctc" in medtasks.done(*command()).err
-    assert manifest(tmp_path)["preflight"] == {"warnings": []} and "notes" not in manifest(tmp_path)
+    assert manifest(tmp_path)["preflight"] == {"warnings": []} and not manifest(tmp_path)["notes"]
 
 
 def test_a_template_that_is_absent_is_refused_and_the_folder_stays_free(medtasks, model, tmp_path):
