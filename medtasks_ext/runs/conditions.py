@@ -219,7 +219,7 @@ def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, 
 #: What a server adds to a name that an alias or another name of the model leaves out: a date or the number of
 #: an edition, or a tag (`gpt-4o-2024-08-06`, `gemini-2.0-flash-001`, `mistral-large-2411`, `llama3:latest`).
 _DATE = r"20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|[01]\d-20\d\d"
-_EDITIONS = re.compile(rf"([-_@:]({_DATE}|\d{{3,4}}|v\d+)|:[a-z\d-]+)*")
+_EDITIONS = re.compile(rf"([-_@:]({_DATE}|\d{{3,4}}|v\d+(:\d+)?)|:[a-z][a-z-]*)*")
 _ODD = re.compile(r"[^\w./:@+-]")
 
 
