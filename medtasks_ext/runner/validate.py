@@ -110,12 +110,9 @@ class RunFolder(DeclaredFolder):
     def runs(self, strategy: str) -> Iterator[str]:
         name = self.dataset.task(strategy)
         documents = build_task(self._own_registry, name, _SETTINGS).eval_docs
-        for document in documents:
-            if "{{" in shown(document) + document["system"] or not document["prompt"].strip():
-                yield (
-                    f"{name}: the prompt of row {document['id']} is not rendered: {shown(document)[:60]!r}"
-                    " → name columns or fields of the row in it"
-                )
+        texts = {str(one["id"]): (one["prompt"], shown(one) + one["system"]) for one in documents}
+        if odd := [row for row, (prompt, text) in texts.items() if "{{" in text or not prompt.strip()]:
+            yield f"{name}: prompts of {some(odd)} are not rendered → name columns or fields of the row"
         perfect = self._evaluated(name, Oracle())
         samples = perfect.samples
         if unread := [str(one["doc"]["id"]) for one in samples if not one["filtered_resps"][0]["valid"]]:
