@@ -243,7 +243,7 @@ def test_what_cannot_be_asked_by_likelihood_is_one_message(medtasks, tasks, more
 
 
 def test_a_plan_counts_prompts_and_options_and_no_output(medtasks, monkeypatch):
-    monkeypatch.setattr("medtasks_ext.runner.plan.count_bytes", lambda texts: list(map(len, texts)))
+    monkeypatch.setattr("medtasks_ext.runner.preview.count_bytes", lambda texts: list(map(len, texts)))
     planned = {}
     for name in ("bridge_mednli", TASK):
         planned[name] = json.loads(medtasks.done("plan", "org/model-1b", "--tasks", name, "--json").out)

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,7 +31,6 @@ from medtasks_ext.rows.remote import is_offline
 if TYPE_CHECKING:
     from medtasks_ext.harness import EvaluatorConfig
     from medtasks_ext.runner.evaluate import ChatTemplate
-    from medtasks_ext.runner.plan import PlannedTask
 
 DEFAULT = "medtasks_scoreable"
 #: Tasks that are listed one by one; more are summed by suite.
@@ -55,7 +54,7 @@ def plan(
     """
     quiet()
     from medtasks_ext.runner.evaluate import takes_system_turn
-    from medtasks_ext.runner.plan import BYTES_PER_TOKEN, COUNTED, plan_task, token_counter
+    from medtasks_ext.runner.preview import BYTES_PER_TOKEN, COUNTED, plan_task, token_counter
 
     known = registry()
     leaves = dict.fromkeys(leaf for group in known.asked_for(names_in(tasks)).values() for leaf in group)
@@ -69,20 +68,20 @@ def plan(
     settings = settings_of(replace(config, apply_chat_template=template is not None))
     if template and not takes_system_turn(template):
         settings = replace(settings, system_role=False)
-    planned, faults = list[Any](), dict[str, MedtasksError]()
+    planned, faults = list[Json](), dict[str, MedtasksError]()
     for leaf in leaves:
         try:
             planned.append(plan_task(known, leaf, settings, count, template))
         except MedtasksError as error:  # malformed data costs only its task
             faults[leaf] = error
     say_faults(faults, stop=not planned)
-    here = [task for task in planned if not task.missing]
-    prompt = sum(task.prompt_tokens or 0 for task in here)
-    output = sum(task.most_output_tokens for task in here)
+    here = [task for task in planned if not task["missing"]]
+    prompt = sum(task["prompt_tokens"] or 0 for task in here)
+    output = sum(task["most_output_tokens"] for task in here)
     total = {
         "tasks": len(planned),
         "missing": len(planned) - len(here),  # whose rows are not here
-        "documents": sum(task.documents for task in planned),
+        "documents": sum(task["documents"] for task in planned),
         "prompt_tokens": prompt,
         "most_output_tokens": output,
         "most_cost": price.of(prompt, output) if price and here else None,  # USD, of answers that fill theirs
@@ -96,7 +95,7 @@ def plan(
         lines.append(f"cost: at most {total['most_cost']:,.2f} USD, by {of}")
     elif here and provider:
         lines.append("cost: no price is known; put metadata.price into a copy of the file")
-    own = {task.task: known.known(task.task) for task in planned if task.own_prompts}
+    own = {task["task"]: known.known(task["task"]) for task in planned if task["own_prompts"]}
     itself = "" if is_offline() else ", and a run with internet by itself"
     notes = own_words_notes(own, len(planned), None)
     lines += [*_missing(planned, tasks), *(f"{line}{itself if 'fetch' in line else ''}" for line in notes)]
@@ -107,7 +106,7 @@ def plan(
         command += " --apply_chat_template" if template else " [--apply_chat_template]"
     if as_json:
         record: Json = {"model": name, "config": config.config, "total": total, "rules": lines}
-        record |= {"command": command, "tasks": [asdict(task) for task in planned]}
+        record |= {"command": command, "tasks": planned}
         typer.echo(json.dumps(record, ensure_ascii=False, indent=1))
     else:
         _print(name, planned, lines)
@@ -169,17 +168,17 @@ def _template(config: EvaluatorConfig, tokenizer: Any) -> ChatTemplate | None:
     return renderer_of(tokenizer, **switches)
 
 
-def _missing(tasks: Sequence[PlannedTask], given: str) -> list[str]:
-    from medtasks_ext.runner.plan import FETCH
+def _missing(tasks: Sequence[Json], given: str) -> list[str]:
+    from medtasks_ext.runner.preview import FETCH
 
-    remedies = list(dict.fromkeys(task.missing for task in tasks if task.missing))
-    if not remedies:
+    missing = [task["missing"] for task in tasks if task["missing"]]
+    if not (remedies := list(dict.fromkeys(missing))):
         return []
     open_ones = [remedy for remedy in remedies if remedy.startswith(FETCH)]
     if open_ones and "," not in given:
         remedies = [f"{FETCH} {given}", *(remedy for remedy in remedies if remedy not in open_ones)]
     lines = [
-        f"~: rows of {counted(sum(bool(task.missing) for task in tasks), 'task')} are not on this machine. "
+        f"~: rows of {counted(len(missing), 'task')} are not on this machine. "
         "Documents are as many as the suite states; prompts are not counted, and are in no cost",
         *(f"to have rows: {remedy}" for remedy in remedies[:_NAMED]),
     ]
@@ -187,8 +186,8 @@ def _missing(tasks: Sequence[PlannedTask], given: str) -> list[str]:
     return lines + [f"and {counted(more, 'more dataset')} (--json names them)"] * bool(more)
 
 
-def _print(name: str, tasks: Sequence[PlannedTask], lines: Sequence[str]) -> None:
-    if any(task.sample for task in tasks):
+def _print(name: str, tasks: Sequence[Json], lines: Sequence[str]) -> None:
+    if any(task["sample"] for task in tasks):
         write(SAMPLE_DATA, "bold")
     one_by_one = len(tasks) <= _LISTED
     columns = [
@@ -198,20 +197,20 @@ def _print(name: str, tasks: Sequence[PlannedTask], lines: Sequence[str]) -> Non
         figure("prompt tokens", "{mark}{prompt:,}"),
         figure("output tokens, at most", "{output:,}"),
     ]
-    key = (lambda task: task.task) if one_by_one else (lambda task: f"{task.suite}, {task.strategy}")
+    key = (lambda task: task["task"]) if one_by_one else (lambda task: f"{task['suite']}, {task['strategy']}")
     rows = [_row(label, list(some)) for label, some in groupby(sorted(tasks, key=key), key=key)]
     show(rows, columns, f"{name}: what a run asks", total=_row("all", tasks), pad_edge=False)
     for line in lines:
         write(f"- {line}")
 
 
-def _row(name: str, tasks: Sequence[PlannedTask]) -> Json:
-    here = [task.prompt_tokens for task in tasks if task.prompt_tokens is not None]
+def _row(name: str, tasks: Sequence[Json]) -> Json:
+    here = [task["prompt_tokens"] for task in tasks if task["prompt_tokens"] is not None]
     return {
         "name": name,
         "tasks": len(tasks),
         "mark": "" if len(here) == len(tasks) else "~",
-        "documents": sum(task.documents for task in tasks),
+        "documents": sum(task["documents"] for task in tasks),
         "prompt": sum(here) if here else None,
-        "output": sum(task.most_output_tokens for task in tasks),
+        "output": sum(task["most_output_tokens"] for task in tasks),
     }

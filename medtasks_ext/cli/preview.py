@@ -58,8 +58,7 @@ def preview(
         raise MedtasksError(what, remedy=remedy)
     from medtasks_ext.prompts.official.words import prompt_source_of
     from medtasks_ext.runner.evaluate import Settings, takes_system_turn
-    from medtasks_ext.runner.plan import token_counter
-    from medtasks_ext.runner.preview import preview, renderer_of
+    from medtasks_ext.runner.preview import preview, renderer_of, token_counter
 
     settings, template = Settings(data=forced, prompts=prompt_source_of(prompts)), None
     if tokenizer:

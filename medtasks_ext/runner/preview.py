@@ -1,30 +1,47 @@
-"""One document as a model gets it, with a chat template or without; how answers are read and scored."""
+"""Before a run: one document as a model gets it and how answers to it are read; what a run asks, counted.
+
+Where the rows of a task are not on this machine, nothing is guessed: its documents are as many as the suite
+states, its prompts are not counted, and how to get the rows is said.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.models import Oracle, Says
 from medtasks_ext.registry.strategies import by_likelihood
+from medtasks_ext.rows.sources import forced_origin, origin_of, where_it_goes
 from medtasks_ext.runner.evaluate import (
     ChatTemplate,
     Settings,
+    answer_budget,
     build_task,
     evaluate_task,
     official_budget,
-    rendered_prompt,
+    prompts_of,
 )
 from medtasks_ext.runs.manifest import Choice
+from medtasks_ext.version import install_words
 
 if TYPE_CHECKING:
     from medtasks_ext.harness import LM, Task
     from medtasks_ext.jsonfile import Json
     from medtasks_ext.registry import Registry
 
+#: Of UTF-8, where no tokenizer is at hand.
+BYTES_PER_TOKEN = 4
+#: Documents of a task whose prompts are counted; of more, they are drawn evenly and the sum is scaled.
+COUNTED = 100
+#: The command that downloads what is open.
+FETCH = "medtasks data fetch"
 #: Texts -> the number of tokens of each, without special tokens.
 Counter = Callable[[Sequence[str]], list[int]]
 
@@ -56,6 +73,37 @@ def counter_of(tokenizer: Any) -> Counter | None:
         return list(map(len, tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]))
 
     return count
+
+
+def count_bytes(texts: Sequence[str]) -> list[int]:
+    """Tokens where no tokenizer is at hand: one for four bytes of UTF-8, or a part of them.
+
+    In English these are four characters; in Chinese, a token is 1.3 characters then, and not four.
+    """
+    return [-(-len(text.encode(errors="replace")) // BYTES_PER_TOKEN) for text in texts]
+
+
+def token_counter(model: str, *, provider: bool, trusted: bool) -> tuple[Counter, Any, str]:
+    """How tokens of a model are counted, its tokenizer, and why that is not at hand where it is None."""
+    if provider:
+        return count_bytes, None, "a provider's tokenizer is not read here"
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    try:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(model, trust_remote_code=trusted)
+    except ImportError:
+        return count_bytes, None, f"transformers is not installed ({install_words('hf')})"
+    except Exception as error:  # each tokenizer fails in its own way
+        why = str(error).splitlines()[0]
+        if Path(model).expanduser().is_dir():
+            raise MedtasksError(
+                f"holds no tokenizer that can be loaded ({why})",
+                where=model,
+                remedy="put the tokenizer's files beside the weights (tokenizer.json, tokenizer_config.json)",
+            ) from None
+        return count_bytes, None, why
+    return counter_of(tokenizer) or count_bytes, tokenizer, ""
 
 
 def preview(
@@ -97,7 +145,7 @@ def preview(
         "loaded": document.loaded.record,  # origin, file, counts, prompt hash
         "place": place,
         "id": document["id"],
-        "prompt": rendered_prompt(task, document, asked, template),
+        "prompt": prompts_of(task, [document], asked, template)[0],
         "target": document["target"],  # the gold answer as it is written in prompts
         "gold": document["gold"],  # as it is compared
         "shots": int(task.config.num_fewshot or 0),
@@ -133,3 +181,56 @@ def _answer(task: Task, settings: Settings, place: int, name: str, model: LM) ->
             and sample.get(key) not in ((0, 0), [0, 0])  # `mean_of_some` does not count it
         },
     }
+
+
+def plan_task(
+    registry: Registry, name: str, settings: Settings, count: Counter, template: ChatTemplate | None
+) -> Json:
+    """What a run asks of one task; `template` is used where the settings ask for it."""
+    dataset, strategy = registry.known(name)
+    task, missing = _built(registry, name, settings)
+    n = len(task.eval_docs)
+    documents = dataset.n_part * dataset.trials if missing else n
+    requests = documents * task.repeats
+    sample = not missing and task.eval_docs[0]["data"] == "sample"
+    counted = 0 if missing else min(COUNTED, n)
+    chosen = [task.eval_docs[int(index * max(1, n / COUNTED))] for index in range(counted)]
+    sizes, budget = count(prompts_of(task, chosen, settings, template)), answer_budget(task)
+    if by_likelihood(strategy):  # behind a prompt stand its possible answers, one after another
+        options = [sum(count(task.doc_to_choice(item))) for item in chosen]
+        sizes, budget = [size + more for size, more in zip(sizes, options, strict=True)], 0
+    return {
+        "task": name,
+        "suite": dataset.metadata.suite,
+        "strategy": strategy,
+        "documents": documents,
+        "counted": counted,  # documents whose prompts were counted
+        # of all of them together; None where the rows are not here
+        "prompt_tokens": None if missing else round(requests * fmean(sizes)),
+        "most_output_tokens": requests * budget,  # if every answer filled its budget
+        "sample": sample,  # whether sample rows were asked for as the data
+        # whether its rows are asked with ours, as far as their prompts are on this machine: prompts of the
+        # authors' rows come with these
+        "own_prompts": not sample
+        and (not missing or not dataset.suite.files)
+        and task.eval_docs[0].loaded.record["instruction"] == "own",
+        "missing": missing,  # how to get rows that are not here
+    }
+
+
+def _built(registry: Registry, name: str, settings: Settings) -> tuple[Task, str]:
+    """The task with its rows, or with the sample rows and how to get its own."""
+    from huggingface_hub import constants
+
+    dataset = registry.known(name)[0]
+    origin, missing = origin_of(dataset, forced_origin(settings.data)), where_it_goes(dataset)
+    # downloads come from the cache alone: a plan must not fetch gigabytes
+    with patch.object(constants, "HF_HUB_OFFLINE", True), patch.dict(os.environ, HF_HUB_OFFLINE="1"):
+        if origin is not None:
+            try:
+                return build_task(registry, name, settings), ""
+            except MedtasksError:
+                if origin in ("local", "sample"):
+                    raise
+            missing = f"{FETCH} {dataset.id}"
+        return build_task(registry, name, replace(settings, data="sample")), missing

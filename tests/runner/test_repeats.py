@@ -20,7 +20,7 @@ from medtasks_ext.results.document_scores import load_resampled
 from medtasks_ext.results.reading import read_results
 from medtasks_ext.run.lm import register
 from medtasks_ext.runner.evaluate import Settings
-from medtasks_ext.runner.plan import count_bytes, plan_task
+from medtasks_ext.runner.preview import count_bytes, plan_task
 from medtasks_ext.runs.folder import RunFolder
 from medtasks_ext.runs.records import parsed_of
 from medtasks_ext.stats.bootstrap import resampling_weights
@@ -197,5 +197,6 @@ def test_a_plan_counts_every_request():
     often = Settings(data="sample", gen_kwargs={"temperature": 0.7, "repeats": N})
     settings = (Settings(data="sample"), often)
     once, often = (plan_task(registry(), MEAN, one, count_bytes, None) for one in settings)
-    assert often.most_output_tokens == N * once.most_output_tokens and often.documents == once.documents
-    assert often.prompt_tokens == pytest.approx(N * once.prompt_tokens, abs=N)
+    assert often["most_output_tokens"] == N * once["most_output_tokens"]
+    assert often["documents"] == once["documents"]
+    assert often["prompt_tokens"] == pytest.approx(N * once["prompt_tokens"], abs=N)
