@@ -198,7 +198,9 @@ def _axes(report: Report) -> list[Json]:
 
 
 def _results(report: Report, place: Mapping[str, int]) -> Json:
-    of_all, scores = report.results.experiments.to_pydict(), report.results.scores()
+    shown = ("n", "valid", "cut", "unclosed", "inputs_cut", "usd", "otherwise")
+    of_all = report.results.experiments.select(["strategy", "judged", *shown]).to_pydict()
+    scores = report.results.scores()
     pairs = [(entry, item) for entry in report.entries for item in entry.experiments.values()]
     settings: dict[tuple[tuple[str, str], ...], int] = {}
     low, high, rough = (scores[f"interval_{name}"] for name in ("low", "high", "rough"))
@@ -212,9 +214,7 @@ def _results(report: Report, place: Mapping[str, int]) -> Json:
         # documents that the interval is worth: intervals of means follow from it, by the rule of `of_tasks`
         "size": np.where(np.isnan(ends[1]), np.nan, sample_sizes(*ends)).tolist(),
         "sd_of_gain": (_sd_of_gain(report, *pair) for pair in pairs),
-        **{
-            name: of_all[name] for name in ("n", "valid", "cut", "unclosed", "inputs_cut", "usd", "otherwise")
-        },
+        **{name: of_all[name] for name in shown},
         "judged": (None if value == 1 else value for value in of_all["judged"]),
         "settings": [settings.setdefault(tuple(item.words.items()), len(settings)) for _, item in pairs],
     }
