@@ -89,13 +89,13 @@ def test_lists_of_documents_are_a_choice_of_each_task(medtasks, chip_ctc, asked)
     both = ("run", "--model", "oracle", "--tasks", f"{TASK},{COT}", *HERE)
     assert medtasks(*both, "--samples", json.dumps({TASK: [6, 1, 1]})).code == 0
     assert asked.count("test-1") == 2 and asked.count("test-6") == 2 and len(asked) == 10
-    assert entry("run")["choice"] == {"samples": [1, 6]} and "choice" not in entry("run", COT)
+    assert entry("run")["choice"] == {"samples": [1, 6]} and entry("run", COT)["choice"] == {}
     asked.clear()
     assert medtasks(*RUN, *HERE, "--samples", json.dumps({TASK: [0, 6]})).code == 0
     assert asked == ids(0) and n_of("run") == (2, 2, 2) and n_of("run", COT) == (8, 8, 8)
     samples = map(json.loads, samples_file("run", TASK).read_bytes().splitlines())
     assert [sample["doc"]["id"] for sample in samples] == ids(0, 6)
-    assert entry("run")["choice"] == {"samples": [0, 6]} and "choice" not in entry("run", COT)
+    assert entry("run")["choice"] == {"samples": [0, 6]} and entry("run", COT)["choice"] == {}
 
 
 def test_what_a_document_is_asked_does_not_depend_on_which_others_are_nor_on_how_many_wait(
