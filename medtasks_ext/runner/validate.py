@@ -78,7 +78,10 @@ class RunFolder(DeclaredFolder):
                 f"sample.jsonl: {len(fewshot)} few-shot and {rows} test rows"
                 f" → write at least {MIN_FEWSHOT} and {MIN_TEST} (`_split` says which a row is)"
             )
-        judge = self._spec.judge
+        source, judge = self._spec.rows, self._spec.judge
+        if not source.skip_blank and not any(form.where for form in source.schemas):
+            left = (f"{n} rows {what}" for what, n in found.notes.items() if what.startswith("left out"))
+            yield from (f"sample.jsonl: {what} → write rows that count" for what in left)
         if without := [document.row for document in test if document["gold"] is None]:
             yield f"sample.jsonl: {some(without)}: no gold answer → write one"
         for name, text in ({"role": judge.role, **judge.axes} if judge else {}).items():
