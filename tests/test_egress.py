@@ -236,8 +236,9 @@ def test_a_name_that_moves_out_of_the_trusted_network_gets_nothing(model_server,
         names[GPU] = "203.0.113.5"
         return found
 
+    engine = ApiEngine(chat(model_server.port), egress=egress)
     monkeypatch.setattr(Egress, "place", lambda self, url: moved(url))
-    found = outcomes_of(ApiEngine(chat(model_server.port), egress=egress), *requests(CLOSED))
+    found = outcomes_of(engine, *requests(CLOSED))
     assert found["k0"].kind is FaultKind.UNREACHABLE and not model_server.asked
 
 

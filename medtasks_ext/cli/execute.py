@@ -39,7 +39,6 @@ from medtasks_ext.run.charge import (
     check_limit,
     check_refused,
     check_under_limit,
-    paid,
 )
 from medtasks_ext.runner.asking import RunAsker
 from medtasks_ext.runner.batch import BatchFiles, check_out
@@ -227,7 +226,7 @@ class RunCall:
         places = {name: run.places(task) for name, task in self.tasks.items()}
         charged = own.max_cost is not None or not self.engine.local
         self.charge = Charge(self.price) if self.price and charged else None
-        self.budget = budget_of(own.max_cost, *paid(own.max_cost, self.charge, run.answers))
+        self.budget = budget_of(own.max_cost, self.charge, run.answers)
         if unpriced := self.budget.unpriced:
             say(
                 f"note: {counted(unpriced, 'answer')} of earlier calls have no recorded cost, and too little "

@@ -43,7 +43,7 @@ from medtasks_ext.judge.scores import (
 )
 from medtasks_ext.prompts.official.words import PromptSource, prompt_source_of
 from medtasks_ext.registry import registry
-from medtasks_ext.run.charge import Budget, budget_of
+from medtasks_ext.run.charge import Budget
 from medtasks_ext.run.store import working_in
 from medtasks_ext.runs.conditions import other_models
 from medtasks_ext.studies import agreement
@@ -129,7 +129,7 @@ def judge(
             _take_decisions(Path(ratings), items, asked, keep=not dry_run)
         elif ratings:
             people = agreement.read_ratings(Path(ratings), {name: of.tasks for name, of in to_judge.items()})
-        budget = budget_of(max_cost, *paid(asked, [item.store for item in items]))
+        budget = Budget(max_cost, *paid(asked, [item.store for item in items]))
         judging = Judging(asked, items, say, egress)
         _say_wording([task for item in items for task in item.tasks], source)
         if not dry_run:
@@ -268,7 +268,7 @@ def ask_jury(
         store = stack.enter_context(closing(JudgementStore(folder, write=not dry_run, command=command)))
         check_jury(jury, tasks)
         judging = Judging(jury, [RunToJudge(tasks, store)], say, Egress.of([]))
-        budget = budget_of(None, *paid(jury, [store]))
+        budget = Budget(None, *paid(jury, [store]))
         if dry_run:
             print_estimates(judging, judging.pending(), budget)
             return None

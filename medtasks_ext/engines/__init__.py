@@ -26,12 +26,8 @@ class Request:
     #: the lm-eval document, for models that answer from it (the built-in ones)
     row: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     tokens: list[int] | None = field(default=None, repr=False, compare=False)  # of the prompt
-    #: whose text the prompt holds, which decides about the servers that may receive it
-    text: Text = field(default=UNKNOWN_TEXT, compare=False)
-    #: the possible answers, each as it follows the prompt, where the model is asked how likely they are;
-    #: empty where it writes an answer
-    options: tuple[str, ...] = ()
-    #: of the options, where the engine takes tokens
+    text: Text = field(default=UNKNOWN_TEXT, compare=False)  # whose text the prompt holds
+    options: tuple[str, ...] = ()  # what may follow the prompt, where the model is asked how likely that is
     option_tokens: tuple[tuple[int, ...], ...] = field(default=(), repr=False, compare=False)
     cut: str = ""  # what did not fit of the prompt: `shots`, `input`, or nothing
 
@@ -46,10 +42,8 @@ class Usage:
     prompt_bytes: int | None = None  # of the texts that were sent, where it is kept
 
 
-#: `Answer.finish` of one that vLLM ended since it repeats itself (`repetition_detection`).
-LOOP = "repetition"
-#: `Answer.finish` of one that a filter of the server took away, or a part of it.
-CONTENT_FILTER = "content_filter"
+#: `Answer.finish` where vLLM ended a text that repeats itself, and where a filter took a part away.
+LOOP, CONTENT_FILTER = "repetition", "content_filter"
 
 
 class Likelihood(NamedTuple):
@@ -61,9 +55,7 @@ class Likelihood(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    #: what the model said; empty only if it ended at once, was cut within its reasoning, or was filtered
-    #: (`finish` says which). Of options, the likeliest one
-    text: str
+    text: str  # empty only if the model ended at once, was cut within its reasoning, or was filtered
     finish: str = ""  # why the response ended: `stop`, `length`, `content_filter`, …; empty where nobody says
     usage: Usage | None = None  # tokens, where they were counted
     reasoning: str = ""  # what the server returns apart from the text
@@ -86,12 +78,10 @@ class FaultKind(str, Enum):
     UNREACHABLE = "unreachable"  # no server answers, or the connection broke
     TIMEOUT = "timeout"  # no reply in time
     BUSY = "busy"  # the server asks to come back later, or fails (429, 408, 409, 425, 5xx)
-    #: a reply that holds no completion: an error with status 200, no choices, no text, HTML
-    MALFORMED = "malformed"
+    MALFORMED = "malformed"  # a reply that holds no completion: an error with status 200, no text, HTML
     REFUSED = "refused"  # the server does not take this request (400, 413, 422, …)
     TOO_LONG = "too_long"  # the prompt does not fit the context, even without shots and input
-    #: the text is not open to everyone, and the server may not receive it: nothing was sent
-    WITHHELD = "withheld"
+    WITHHELD = "withheld"  # the server may not receive a text that is not open: nothing was sent
     ENGINE = "engine"  # the engine failed on this request
     KEY = "key"  # the key is missing, wrong or not allowed (401, 403)
     MONEY = "money"  # no credit is left (402, or said in words)
@@ -118,7 +108,7 @@ class Fault:
     usage: Usage | None = None  # of a reply that came all the same
     cost: float | None = None  # US dollars of that reply
     request_id: str = ""  # of the server
-    after: float | None = None  # seconds after which the server asks to come back, while it is asked
+    after: float = 0.0  # seconds after which the server asks to come back, while it is asked
 
     @property
     def in_words(self) -> str:
@@ -142,15 +132,13 @@ class Feed(Protocol):
     def wait(self, seconds: float) -> None: ...
 
 
-#: Called with each request and its outcome, in any thread.
 Done: TypeAlias = Callable[[Request, Outcome], None]
 Again: TypeAlias = Callable[[Request, Fault], bool | None]
 
 
 class Engine(ABC):
-    window: int = 64  # requests that the engine has under way at most; the feed holds as many ready
-    #: whether the model runs on this machine, so that requests that are given up cost nothing
-    local: bool = True
+    window: int = 64  # requests that the engine has under way at most
+    local: bool = True  # whether the model runs on this machine: requests that are given up cost nothing
     keeps_prefixes: bool = False  # whether it keeps the beginnings of prompts that it has read
     sends: bool = True  # False for one that only notes what is asked, which costs nothing yet
     file: str = ""  # in which it notes that
@@ -159,8 +147,7 @@ class Engine(ABC):
     ended: Fault | None = None  # why the last run ended before its feed did; None if it did not
     #: asked before a request is sent once more after a fault: whether it may be, None if not now
     again: Again = staticmethod(lambda request, fault: True)
-    #: called with a request in place of `Done` where its outcome comes another way, and is not waited for
-    later: Callable[[Request], None] = staticmethod(lambda request: None)
+    later: Callable[[Request], None] = staticmethod(lambda request: None)  # its outcome comes another way
 
     def check(self, texts: Iterable[Text]) -> None:
         held = list(texts)
@@ -173,11 +160,10 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, feed: Feed, done: Done) -> None:
-        """Take requests as room frees up until the feed is over, and hand on each outcome as it comes.
+        """Take requests until the feed is over, and hand on each outcome; what fails is a fault."""
 
-        Returns when every request that was taken has its outcome. A request that fails is a fault, not an
-        exception.
-        """
+    def wake(self) -> None:  # noqa: B027  most wait for the feed
+        """The feed may have something to take; called in any thread."""
 
     def stop(self) -> None:  # noqa: B027  most try nothing again
         """May be called from a handler of signals; requests under way come home."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any
 
-from medtasks_ext.egress import AskedServer, Egress, hold
+from medtasks_ext.egress import hold
 from medtasks_ext.engines import (
     CONTENT_FILTER,
     Answer,
@@ -25,7 +24,7 @@ from medtasks_ext.engines import (
     Request,
     likeliest,
 )
-from medtasks_ext.engines.http import Client, Clock
+from medtasks_ext.engines.http import Client
 from medtasks_ext.engines.replies import (
     NO_KEY,
     Reader,
@@ -50,16 +49,10 @@ from medtasks_ext.jsonfile import Json
 from medtasks_ext.keys import host_of
 from medtasks_ext.privacy import what_happened
 
-if TYPE_CHECKING:
-    from medtasks_ext.harness import LM
-
 
 def reader_of(kind: Any) -> Reader | None:
-    """How the replies to models of a class are read; None for models that send or read in a way of their own.
-
-    Those of lm-eval's `local-completions`, `local-chat-completions`, `openai-*`, `azure-*` and
-    `anthropic-chat` are known, those of `sglang-generate` and `litellm` are not.
-    """
+    """How the replies to models of a class are read; None for models that send or read in a way of their own,
+    such as `sglang-generate` and `litellm`."""
     if not issubclass(kind, TemplateAPI) or kind.amodel_call is not TemplateAPI.amodel_call:
         return None
     readers: dict[Any, Reader] = {
@@ -97,8 +90,7 @@ def prepared(lm: TemplateAPI, request: Request) -> Request | Fault:
         return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
     if len(tokens) + answer > lm.max_length:
         why = f"{len(tokens):,} tokens of the prompt and {answer:,} of the answer exceed the context of"
-        remedy = "raise max_length if the model's context is longer"
-        remedy += "" if options else ", or lower max_gen_toks"
+        remedy = "raise max_length if the model's context is longer, or lower max_gen_toks"
         return Fault(FaultKind.TOO_LONG, f"{why} {lm.max_length:,}", remedy, tries=0)
     return replace(request, tokens=tokens, option_tokens=options)
 
@@ -123,10 +115,7 @@ def payload(lm: TemplateAPI, request: Request) -> Json:
 
 
 def option_answer(lm: TemplateAPI, request: Request, body: Any, quote: bool = False) -> Outcome:
-    """Read the log-probabilities of the options in a reply of the completions interface.
-
-    lm-eval reads them; that the server has given those of every token is looked at here.
-    """
+    """Read the log-probabilities of the options in a reply of the completions interface, as lm-eval does."""
     first, before = text_answer(body, quote), len(request.tokens or ())
     if isinstance(first, Fault):
         return first
@@ -148,40 +137,26 @@ def option_answer(lm: TemplateAPI, request: Request, body: Any, quote: bool = Fa
 
 
 def after_thinking(text: str, mark: str | None) -> str:
-    """A text without what stands before the end of its reasoning, for models that are told that end."""
+    """A text without its reasoning, which ends with a mark that the model is told."""
     return postprocess_generated_text(text, stop=None, think_end_token=mark) if mark else text
 
 
 class ApiEngine(ServerEngine):
-    """Asks the servers of a model of lm-eval, each as many requests at a time as its `num_concurrent`
-    says. `replicas`: addresses of further servers of the same model.
-    """
+    """Asks a model of lm-eval at its server and at `replicas`, each `num_concurrent` requests at a time."""
 
     keeps_prefixes = True  # most servers do
 
-    def __init__(
-        self,
-        lm: LM,
-        *,
-        say: Callable[[str], None] = lambda line: None,
-        clock: Clock | None = None,
-        egress: Egress | None = None,
-        replicas: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, lm: TemplateAPI, *, replicas: Sequence[str] = (), **how: Any) -> None:
         read = reader_of(type(lm))
-        if read is None or not isinstance(lm, TemplateAPI):
-            raise MedtasksError(f"the replies of {type(lm).__name__} are not known", where="--model")
-        self._lm, self._places = lm, list[AskedServer]()
+        assert read is not None
+        self._lm = lm
         servers = [_server(lm, url) for url in (str(lm.base_url or ""), *replicas)]
-        retries = max(0, lm.max_retries)
-        super().__init__(servers, retries, read, say=say, clock=clock, egress=egress)
+        super().__init__(servers, max(0, lm.max_retries), read, **how)
+        self._places = [self.egress.place(url) for url in self.addresses]
+        hold(self._places[0], self.egress)  # lm-eval's client asks where the server counts tokens
 
     def prepare(self, request: Request) -> Request | Fault:
         """Where the model sends tokens, a server may count them: a text that it may not receive ends here."""
-        assert self.egress is not None
-        if not self._places:
-            self._places = [self.egress.place(server.url) for server in self._servers]
-            hold(self._places[0], self.egress)  # lm-eval's client asks where the server counts tokens
         for place in self._places:
             if not place.permits(request.text):
                 return withheld(place, request.text)
@@ -202,17 +177,12 @@ class ApiEngine(ServerEngine):
 
 
 def _server(lm: TemplateAPI, url: str) -> Server:
-    try:
-        usable = urlsplit(url).scheme in ("http", "https") and bool(urlsplit(url).hostname)
-    except ValueError:
-        usable = False
-    if not usable:
+    if not url.startswith(("http://", "https://")):
         remedy = "give one such as http://localhost:8000/v1/chat/completions"
         raise MedtasksError("there is no address of a server", where="--model_args base_url", remedy=remedy)
     host_of(url)
     anthropic, azure = isinstance(lm, AnthropicChat), isinstance(lm, AzureOpenaiChatCompletionsLM)
-    company = "ANTHROPIC" if anthropic else "AZURE_OPENAI" if azure else "OPENAI"
-    variable = f"{company}_API_KEY"
+    variable = f"{'ANTHROPIC' if anthropic else 'AZURE_OPENAI' if azure else 'OPENAI'}_API_KEY"
     try:
         headers = {str(name): str(value) for name, value in lm.header.items()}
     except ValueError as error:  # lm-eval's word for a key that is not set

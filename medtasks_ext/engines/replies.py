@@ -17,12 +17,6 @@ Reader: TypeAlias = Callable[[Any, bool], Answer | Fault]
 
 #: Characters of a server's own message that are quoted, and looked at: a message may quote the request.
 QUOTED = 160
-#: Statuses with which a server asks to come back later, apart from 5xx.
-_LATER = frozenset({408, 409, 425, 429})
-#: Statuses by which a server says that it did not begin; after others from 500 on the model may have worked.
-_NOT_BEGUN = frozenset({501, 503, 505, 529})
-#: Larger counts are no counts.
-_MOST_TOKENS = 2**40
 
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,59}")
 _NO_MONEY_CODE = re.compile(r"insufficient_(?:quota|funds|balance|credits?)|billing_\w+|credit_\w*exceeded")
@@ -50,29 +44,24 @@ _FILTERED = re.compile(
     re.IGNORECASE,
 )
 _FLAGGED = re.compile(r"moderation|flagged|content.?(?:policy|filter)", re.IGNORECASE)
-#: What a server's refusal (400, 422) says -> in words, and what to do.
-_REFUSALS = (
-    (
-        # what the templates of Gemma, Mistral and Llama say, and what vLLM and SGLang put before it
-        r"\broles? must (?:alternate|be)|conversation roles|\broles? (?:are |is )?(?:not )?"
-        r"(?:supported|allowed)|(?:unknown|unexpected|invalid|unsupported) (?:message )?role|chat.?template",
+#: What a server's refusal says -> in words, and what to do.
+_REFUSALS = {
+    # what the templates of Gemma, Mistral and Llama say, and what vLLM and SGLang put before it
+    r"\broles? must (?:alternate|be)|conversation roles|\broles? (?:are |is )?(?:not )?"
+    r"(?:supported|allowed)|(?:unknown|unexpected|invalid|unsupported) (?:message )?role|chat.?template": (
         "the model's chat template refuses the roles of the turns",
         "serve the model with a template that takes such roles, or ask without --apply_chat_template",
     ),
-    (
-        # OpenAI's models that reason, also behind a gateway that gives them a name of its own
-        r"max_completion_tokens",
+    # OpenAI's models that reason, also behind a gateway that gives them a name of its own
+    "max_completion_tokens": (
         "the model wants its limit as max_completion_tokens",
-        "ask with --model openai-chat-completions and the same base_url; in a jury file, set "
-        "max_tokens_key: max_completion_tokens",
+        "ask with --model openai-chat-completions; in a jury file: max_tokens_key: max_completion_tokens",
     ),
-    (
-        r"'?temperature'? does not support|unsupported value: '?temperature",
-        "the model takes no other temperature than its own",
-        "add --gen_kwargs temperature=1; in a jury file, set temperature: 1",
+    "'?temperature'? does not support|unsupported value: '?temperature|'stop' is not supported": (
+        "the model takes no temperature but its own, or no stop texts",
+        "add --gen_kwargs temperature=1 stop=None; in a jury file, set temperature: 1",
     ),
-    (r"'stop' is not supported", "the model takes no stop texts", "add --gen_kwargs stop=None"),
-)
+}
 #: How messages name the key where none is sent.
 NO_KEY = "a request without a key"
 _GIVE_KEY = (
@@ -98,9 +87,6 @@ class Server:
         return shown_url(self.url)
 
 
-# ---------------------------------------------------------------------- why there is no answer
-
-
 def withheld(place: AskedServer, text: Text) -> Fault:
     dataset = text.dataset or "an unknown dataset"
     reason = f"text of {dataset} is not open, and {place.host} may not receive it"
@@ -109,28 +95,23 @@ def withheld(place: AskedServer, text: Text) -> Fault:
 
 def status_fault(status: int, body: Any, server: Server, *, quote: bool) -> Fault:
     """With `quote` the fault may hold the server's own words, which may quote the request."""
-    said = error_message(body, quote)
-    kind, what = _kind(status, body), f"HTTP {status}{said}"
-    reason, remedy = what, ""
-    if kind is FaultKind.KEY:
-        reason = f"{server.shown} refuses {server.key}{said}"
-        remedy = _GIVE_KEY if server.key == NO_KEY else "correct the key"
-    elif kind is FaultKind.MONEY:
-        how = "asks for payment" if status == 402 else "has no credit left"
-        reason, remedy = f"{server.shown} {how} ({what})", "add credit"
-    elif kind is FaultKind.MODEL:
-        remedy = "correct model or base_url" if status == 404 else "correct base_url"
-        reason = f"{server.shown} redirects elsewhere ({what}); texts go to the given address only"
-        reason = f"{server.shown} has no model {server.model!r} ({what})" if status == 404 else reason
-    elif kind is FaultKind.TOO_LONG:
-        reason, remedy = f"prompt and answer do not fit the model's context ({what})", "lower max_gen_toks"
-    elif status in (400, 422):
-        beginning = _message(body)[:QUOTED]
-        for pattern, why, how in _REFUSALS:
-            if re.search(pattern, beginning, re.IGNORECASE):
+    said, shown, kind = error_message(body, quote), server.shown, _kind(status, body)
+    what, give_key = f"HTTP {status}{said}", _GIVE_KEY if server.key == NO_KEY else "correct the key"
+    too_long = f"prompt and answer do not fit the model's context ({what})"
+    reason, remedy = {
+        FaultKind.KEY: (f"{shown} refuses {server.key}{said}", give_key),
+        FaultKind.MONEY: (f"{shown} has no credit left ({what})", "add credit"),
+        FaultKind.MODEL: (f"{shown} has no model {server.model!r} ({what})", "correct model or base_url"),
+        FaultKind.TOO_LONG: (too_long, "lower max_gen_toks"),
+    }.get(kind, (what, ""))
+    if 300 <= status < 400:
+        reason = f"{shown} redirects elsewhere ({what}); texts go to the given address only"
+        remedy = "correct base_url"
+    elif kind is FaultKind.REFUSED:
+        for pattern, (why, how) in _REFUSALS.items():
+            if re.search(pattern, _message(body)[:QUOTED], re.IGNORECASE):
                 reason, remedy = f"{why} ({what})", how
-                break
-    worked = status == 408 or (status >= 500 and status not in _NOT_BEGUN)
+    worked = status == 408 or (status >= 500 and status not in (501, 503, 505, 529))  # these did not begin
     return Fault(kind, reason, remedy, status, maybe_paid=int(worked))
 
 
@@ -144,7 +125,7 @@ def _kind(status: int, body: Any) -> FaultKind:
         return FaultKind.KEY
     if status == 404 or 300 <= status < 400:
         return FaultKind.MODEL
-    if status in _LATER or status >= 500:
+    if status in (408, 409, 425, 429) or status >= 500:
         return FaultKind.BUSY
     if status in (400, 413, 422) and (_TOO_LONG_CODE.search(names) or _TOO_LONG.search(message)):
         return FaultKind.TOO_LONG
@@ -162,14 +143,10 @@ def is_filtered(status: int, body: Any) -> bool:
 
 def error_message(body: Any, quote: bool) -> str:
     """What an error reply says, to be put behind another text: its message, else its type and code."""
-    if quote:
-        message = _message(body)
-        return f": {shortened(message)}" if message else ""
-    return "".join(f", {name}" for name in _names(body))
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
+    if not quote:
+        return "".join(f", {name}" for name in _names(body))
+    message = _message(body)
+    return f": {message[:QUOTED]}{'…' if len(message) > QUOTED else ''}" if message else ""
 
 
 def _error(body: Any) -> Any:
@@ -195,16 +172,12 @@ def _names(body: Any) -> list[str]:
     return list(dict.fromkeys(x for x in names if isinstance(x, str) and _NAME.fullmatch(x)))
 
 
-# ---------------------------------------------------------------------- answers
-
 #: What a server that filters with an error status would say with status 200, on each interface.
 FILTERED: Json = {
     "choices": [{"finish_reason": CONTENT_FILTER}],
     "content": [],
     "stop_reason": CONTENT_FILTER,
 }
-#: Why a server itself gives no text.
-_TAKEN_AWAY = frozenset({"length", CONTENT_FILTER})
 #: Anthropic's reasons in the words of the others.
 _FINISH = {
     "end_turn": "stop",
@@ -215,11 +188,7 @@ _FINISH = {
 
 
 def chat_answer(body: Any, quote: bool = False) -> Answer | Fault:
-    """Read a reply of OpenAI's chat interface.
-
-    A server that gives no text because the answer was cut within its reasoning or filtered says so; that is
-    an empty answer. No text without a reason is a fault. The text of a refusal is the answer.
-    """
+    """Read a reply of OpenAI's chat interface; the text of a refusal is the answer."""
     choice = _choice(body)
     message = choice.get("message") or {}
     if not choice or not isinstance(message, dict):
@@ -273,8 +242,9 @@ def _choice(body: Any) -> Json:
 
 
 def _answer(body: Any, quote: bool, text: Any, finish: str, reasoning: str = "") -> Answer | Fault:
-    """`text`: None where the server gives none."""
-    if text is None and finish in _TAKEN_AWAY:
+    """`text`: None where the server gives none; where it says that the answer was cut within its reasoning,
+    or filtered, that is an empty answer, else a fault."""
+    if text is None and finish in ("length", CONTENT_FILTER):
         text = ""
     if isinstance(text, str):
         model, name = _string(body.get("model")), _string(body.get("id"))
@@ -291,7 +261,7 @@ def _usage(counted: Any) -> Usage | None:
     def count(name: str, within: str = "") -> int | None:
         found = counted.get(within) if within else counted
         n = found.get(name) if isinstance(found, dict) else None
-        return n if type(n) is int and 0 <= n <= _MOST_TOKENS else None
+        return n if type(n) is int and 0 <= n < 2**40 else None
 
     if not isinstance(counted, dict):
         return None

@@ -1,14 +1,8 @@
 """An engine that asks servers over HTTP: which gets the next request, and how many each has at a time.
 
-A server that does not answer when the run begins stops it: an address may be mistyped. One that refuses a
-request (429, 503) has that request wait, for as long as it asks (`Retry-After`, at most 60 s). One that
-refuses a quarter of the requests of a round trip has its connections halved; each further round trip without
-that adds one. Halved at every refusal, one that refuses one request in twenty at random would be left with
-about five. A refusal costs a request none of its tries where another has been answered since its last one.
-
-One that breaks connections is tried again after 1, 2, 4, … 60 s, and its requests go to the others at once.
-One that refuses the key, or does not know the model, ends the run. Which server answered changes no
-condition of a score.
+One that refuses a request (429, 503) has it wait as long as it asks (`Retry-After`); of many refusals it has
+its connections halved, and each round trip adds one again. One that breaks connections is tried again after
+1, 2, 4, … 60 s, and its requests go to the others at once.
 """
 
 from __future__ import annotations
@@ -16,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from medtasks_ext.egress import Egress, is_loopback
@@ -37,76 +30,53 @@ from medtasks_ext.engines import (
     Request,
     together,
 )
-from medtasks_ext.engines.http import Client, Clock
+from medtasks_ext.engines.http import Client
 from medtasks_ext.engines.replies import Reader, Server
 from medtasks_ext.privacy import shows_text, what_happened
 
-#: Requests that may wait for another try, beside those that have a connection; more where there are more
-#: connections.
-LEAST_WAITING = 8
 #: Full jitter: after try n a pause drawn from 0 to FIRST_PAUSE x 2^n seconds, at most LONGEST_PAUSE.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: Share of refusals in a round trip from which on connections are halved, and replies that are looked at
+#: Share of refusals in a round trip from which on connections are halved, and replies that make a round trip
 #: at least: fewer would show such a share by chance.
 MANY, LEAST = 0.25, 32
-#: Seconds of a server's wish to wait from which on the user is told.
-TOLD_FROM = 5.0
-#: Seconds that a server rests after its connections have failed; doubled each time, at most the latter.
-FIRST_REST, LONGEST_REST = 1.0, 60.0
+#: Seconds that a server rests after its connections have failed; doubled each time, at most LONGEST_PAUSE.
+FIRST_REST = 1.0
 #: Statuses by which a server says that it has too much to do.
 _REFUSALS = frozenset({429, 503, 529})
 
 
 class Endpoint:
-    """One server: how many requests it has, how many it may have, and whether it is well.
-
-    Attributes:
-        under_way: requests that it has now.
-        ill: its last connection failed, so that one request at a time looks whether it is back.
-    """
+    """One server: how many requests it has, how many it may have, and whether it is well."""
 
     def __init__(self, client: Client, now: Callable[[], float]) -> None:
-        self.client, self._now, self.under_way, self.ill = client, now, 0, False
-        self._allowed = float(client.server.connections)
-        self._replies: deque[bool] = deque(maxlen=max(LEAST, client.server.connections))  # whether it refused
+        self.client, self._now = client, now
+        self.under_way, self.allowed = 0, float(client.server.connections)
+        self.failures = 0  # of connections, since its last answer
+        self._refused = 0.0  # share of the last replies, the latest of which count most
         self._rests_until = -math.inf
-        self._failures = 0  # of connections, since its last answer
-
-    @property
-    def allowed(self) -> int:
-        return int(self._allowed)
 
     def takes(self, *, well: bool) -> bool:
-        """`well`: whether one of several is; where none is, all are asked as a single one would be."""
-        if well and self._rests_until > self._now():
-            return False
-        return self.under_way < (1 if self.ill and well else self.allowed)
+        """`well`: whether one of several is; where none is, all are asked as a single one would be.
 
-    def answered(self) -> bool:
-        """Whether it was ill."""
-        was_ill, self.ill, self._failures = self.ill, False, 0
-        self._rests_until = -math.inf
-        self._replies.append(False)
-        self._allowed = min(self.client.server.connections, self._allowed + 1 / self._allowed)
-        return was_ill
+        An ill one is asked by one request at a time, which looks whether it is back.
+        """
+        if well and self.failures:
+            return not self.under_way and self._rests_until <= self._now()
+        return self.under_way < int(self.allowed)
+
+    def answered(self) -> None:
+        self.failures = 0
+        self._refused -= self._refused / max(LEAST, self.allowed)
+        self.allowed = min(self.client.server.connections, self.allowed + 1 / self.allowed)
 
     def failed(self, fault: Fault) -> None:
         if fault.kind is FaultKind.UNREACHABLE:
-            rest = min(LONGEST_REST, FIRST_REST * 2.0**self._failures)
-            self._rests_until = self._now() + rest
-            self.ill, self._failures = True, self._failures + 1
-        if fault.status not in _REFUSALS:
-            return
-        self._replies.append(True)
-        trip = list(islice(reversed(self._replies), max(LEAST, self.allowed)))
-        if len(trip) >= max(LEAST, self.allowed) and sum(trip) >= MANY * len(trip):
-            self._allowed = max(1.0, self._allowed / 2)
-            self._replies.clear()
-
-
-def pause_after(tries: int, after: float | None = None) -> float:
-    """Seconds until the next try: what the server asks for, and a random time that keeps requests apart."""
-    return (after or 0.0) + random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 64)))
+            self._rests_until = self._now() + min(LONGEST_PAUSE, FIRST_REST * 2.0**self.failures)
+            self.failures += 1
+        elif fault.status in _REFUSALS:
+            self._refused += (1 - self._refused) / max(LEAST, self.allowed)
+            if self._refused >= MANY:
+                self.allowed, self._refused = max(1.0, self.allowed / 2), 0.0
 
 
 def may_quote(request: Request) -> bool:
@@ -115,14 +85,15 @@ def may_quote(request: Request) -> bool:
 
 
 class ServerEngine(Engine):
-    """Asks servers for completions, each as many at a time as it has connections.
+    """Asks servers of one model for completions, each as many at a time as it has connections.
 
-    A fault that no other request would escape (the key, the account, the model's name) ends the run: `run`
-    returns, what it has not taken from the feed has no outcome, and `ended` holds the fault. A request that
-    waits for another try holds no connection.
+    A fault that no other request would escape (the key, the account, the model's name) ends the run; `ended`
+    holds it. A request that waits for another try holds no connection.
 
-    `servers`: of one model. `max_retries`: of one request, after its first try.
+    `max_retries`: of one request, after its first try.
     """
+
+    now: Callable[[], float] = staticmethod(time.monotonic)
 
     def __init__(
         self,
@@ -131,16 +102,16 @@ class ServerEngine(Engine):
         read: Reader,
         *,
         say: Callable[[str], None] = lambda line: None,
-        clock: Clock | None = None,
         egress: Egress | None = None,
     ) -> None:
-        self._servers, self._max_retries, self._read = servers, max_retries, read
-        self._say, self._clock = say, clock or Clock()
-        self._answers, self._told_until = 0, -math.inf  # of all servers; when the user is told again
+        self._servers, self._max_retries, self._read, self._say = servers, max_retries, read, say
+        self._answers = 0  # of all servers
         self.window = sum(one.connections for one in servers)
-        self.addresses, self.egress = [one.url for one in servers], egress or Egress.of()
+        self.addresses = [one.url for one in servers]
+        self.egress: Egress = egress or Egress.of()
         self.local = all(is_loopback(one.url) for one in servers)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._looks = False  # whether something waits for the feed
         self.endpoints: list[Endpoint] = []
 
     @abstractmethod
@@ -154,8 +125,8 @@ class ServerEngine(Engine):
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless nothing is sent again."""
-        if seconds > 0 and not self._stopped.is_set():
-            await self._clock.pause(seconds, self._stopped)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
 
     def may_pass(self, fault: Fault) -> bool:
         """Whether a request that has failed so is sent again."""
@@ -164,15 +135,19 @@ class ServerEngine(Engine):
     def run(self, feed: Feed, done: Done) -> None:
         asyncio.run(self._ask(feed, done))
 
-    def stop(self) -> None:
-        """Send nothing again: a request that waits for another try ends with the fault of the last.
+    def wake(self) -> None:
+        if self._looks:
+            self._looks = False
+            self._call(self._changed.set)
 
-        New ones are taken until the feed is over. May be called from any thread and from a handler of
-        signals.
-        """
+    def stop(self) -> None:
+        """Send nothing again: a request that waits for another try ends with the fault of the last."""
+        self._call(self._stop)
+
+    def _call(self, function: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the run has just ended
             if self._loop:
-                self._loop.call_soon_threadsafe(self._stop)
+                self._loop.call_soon_threadsafe(function)
 
     def give_up(self, fault: Fault) -> None:
         """Take nothing more, and send nothing again, for a fault that others would not escape."""
@@ -180,21 +155,25 @@ class ServerEngine(Engine):
         self._stop()
 
     def _stop(self) -> None:
-        """Those that wait for a place get none, pauses end."""
         self._stopped.set()
         self._changed.set()
+
+    def _tick(self) -> None:
+        """It is time to look again: at the feed, and at servers that have rested."""
+        self._changed.set()
+        asyncio.get_running_loop().call_later(WAIT_SECONDS, self._tick)
 
     async def _ask(self, feed: Feed, done: Done) -> None:
         self.ended, self._stopped, self._loop = None, asyncio.Event(), asyncio.get_running_loop()
         self._changed, self._new, self._further = asyncio.Event(), asyncio.Lock(), asyncio.Lock()
+        self._tick()
         async with AsyncExitStack() as opened:
             clients = [await opened.enter_async_context(self.client(one)) for one in self._servers]
-            self.endpoints = [Endpoint(client, self._clock.now) for client in clients]
-            most = self.window + max(self.window, LEAST_WAITING)
-            await together(self._work(feed, done) for _ in range(most))
+            self.endpoints = [Endpoint(client, self.now) for client in clients]
+            # as many as have a connection may wait for another try, and some more
+            await together(self._work(feed, done) for _ in range(2 * self.window + 8))
 
     async def _work(self, feed: Feed, done: Done) -> None:
-        """Ask requests, one after the other."""
         while taken := self._taken(feed) or await self._next(feed):
             outcome = await self._outcome(*taken)
             if isinstance(outcome, Fault) and outcome.kind.ends_all:
@@ -206,24 +185,21 @@ class ServerEngine(Engine):
         if self.ended or self._further.locked() or not (endpoint := self._free()):
             return None
         if (request := feed.take()) is None:
+            self._looks = True  # what came since the first look wakes nobody
+            request = feed.take()
+        if request is None:
             return None
         endpoint.under_way += 1
         return request, endpoint
 
     async def _next(self, feed: Feed) -> tuple[Request, Endpoint] | None:
-        """The same, as soon as there is one; None if nothing is asked any more.
-
-        One worker waits for it. A thread waits for the feed, which cannot wake this loop.
-        """
+        """The same, as soon as there is one; None if nothing is asked any more. One worker waits for it."""
         self._changed.set()  # what was asked before may have left a place
         async with self._new:
             while not (self.ended or feed.over):
                 if taken := self._taken(feed):
                     return taken
-                if self._further.locked() or not self._free():
-                    await self._wait()
-                else:
-                    await asyncio.to_thread(feed.wait, WAIT_SECONDS)
+                await self._wait()
         return None
 
     async def _outcome(self, request: Request, endpoint: Endpoint) -> Outcome:
@@ -235,52 +211,47 @@ class ServerEngine(Engine):
             endpoint.under_way -= 1
             return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
         while True:
-            client = endpoint.client
             try:
-                got = await self.send(client, request, body)
+                got = await self.send(endpoint.client, request, body)
             except Exception as error:
                 got = Fault(FaultKind.ENGINE, what_happened(error), maybe_paid=1)
             finally:
                 endpoint.under_way -= 1
             if isinstance(got, Answer):
                 self._answers += 1
-                if endpoint.answered() and len(self.endpoints) > 1:
-                    self._say(f"{client.server.shown} answers again")
+                endpoint.answered()
                 return got
+            was_ill = endpoint.failures > 0
+            endpoint.failed(got)
             tries, maybe_paid = tries + got.tries, maybe_paid + got.maybe_paid
-            fault = replace(got, tries=tries, maybe_paid=maybe_paid, after=None)
+            fault = replace(got, tries=tries, maybe_paid=maybe_paid, after=0.0)
             if got.status in _REFUSALS and self._answers > answers:
                 spared += got.tries  # the server has too much to do, and works
-            answers, elsewhere = self._answers, self._failed(endpoint, got)
-            if (wish := got.after or 0.0) >= TOLD_FROM and self._clock.now() >= self._told_until:
-                self._told_until = self._clock.now() + wish
-                self._say(f"{client.server.shown} asks to wait (HTTP {got.status}): {wish:.0f} s")
+            answers = self._answers
+            elsewhere = got.kind is FaultKind.UNREACHABLE and self._well()
+            if elsewhere and not was_ill:
+                self._say(f"{got.reason}; the other servers go on without it until it answers")
             if not self.may_pass(replace(fault, tries=tries - spared)):
                 return fault
             self._changed.set()
             if not elsewhere:
-                await self.pause(pause_after(tries, got.after))
+                longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(tries, 64))
+                await self.pause(got.after + random.uniform(0, longest))
             while not self._stopped.is_set() and (may := self.again(request, got)) is None:
                 await self.pause(WAIT_SECONDS)
             if self._stopped.is_set() or not may or (found := await self._place()) is None:
                 return fault
             endpoint = found
 
-    def _failed(self, endpoint: Endpoint, fault: Fault) -> bool:
-        """Whether another server can be asked at once."""
-        was_ill = endpoint.ill
-        endpoint.failed(fault)
-        if fault.kind is not FaultKind.UNREACHABLE or all(one.ill for one in self.endpoints):
-            return False
-        if not was_ill:
-            self._say(f"{fault.reason}; the other servers go on without it until it answers")
-        return True
+    def _well(self) -> bool:
+        """Whether one of several servers is well."""
+        return len(self.endpoints) > 1 and not all(one.failures for one in self.endpoints)
 
     def _free(self) -> Endpoint | None:
         """The server for the next request: of those with a place, the one that is least full."""
-        well = len(self.endpoints) > 1 and not all(one.ill for one in self.endpoints)
+        well = self._well()
         found = [one for one in self.endpoints if one.takes(well=well)]
-        return min(found, key=lambda one: one.under_way / one.allowed) if found else None
+        return min(found, key=lambda one: one.under_way / one.allowed, default=None)
 
     async def _place(self) -> Endpoint | None:
         """A place for a further try; None once nothing is sent again."""
@@ -295,5 +266,4 @@ class ServerEngine(Engine):
     async def _wait(self) -> None:
         """Until something has changed, or it is time to look again."""
         self._changed.clear()
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), WAIT_SECONDS)
+        await self._changed.wait()

@@ -86,17 +86,24 @@ class JudgeEngine(ServerEngine):
     async def fault(self, budget: Budget) -> str:
         """Why the judge cannot work, by a request for one token, if the budget allows it; empty if it can."""
         cost = self.judge.cost(most_tokens(_PROBE), 1)
-        if not budget.reserve(cost):
+        if not budget.reserve(self.judge.name, cost):
             return ""
         body, seconds = chat_body(self.judge, _PROBE, None, limit=1), min(self.judge.timeout, PROBE_SECONDS)
         async with self.client(self._servers[0]) as client:
-            reply = await client.exchange("POST", _CHATS, body, seconds=seconds, quote=True, text=NO_TEXT)
-        budget.settle(cost, spent=cost)
+            reply = await client.ask(
+                body, _any_answer, path=_CHATS, seconds=seconds, quote=True, text=NO_TEXT
+            )
+        budget.settle(self.judge.name, cost)
         if not isinstance(reply, Fault):
             return ""
         # a busy server will answer later, and one may refuse so short a reply
         broken = reply.kind.ends_all or (reply.kind.is_transient and reply.status != 429)
         return reply.reason if broken else ""
+
+
+def _any_answer(body: Any, quote: bool) -> Answer:
+    """One that was made for a probe, which nobody reads."""
+    return Answer("")
 
 
 def messages_of(request: Request) -> list[dict[str, str]]:
@@ -337,23 +344,13 @@ class Judging:
 
 class _Asker(Asker):
     def __init__(self, judge: Judge, judging: Judging, answers: Answers, budget: Budget) -> None:
-        self.judge, self._judging, self._begun = judge, judging, False
+        self.judge, self._judging = judge, judging
         self.judge_engine = JudgeEngine(judge, judging.rendered, judging.say, judging.egress)
         super().__init__(self.judge_engine, answers, budget)
 
     @property
     def under_way(self) -> bool:
         return bool(self._sent)
-
-    def begin(self) -> None:
-        """Once; a judge that nothing is asked of gets no connection."""
-        if not self._begun:
-            self._begun = True
-            super().begin()
-
-    def end(self) -> None:
-        if self._begun:
-            super().end()
 
     def most(self, request: Request) -> float:
         """The schema of the verdict is counted, too."""

@@ -332,7 +332,7 @@ def verdicts_in(folder: Path, task: str) -> Iterator[dict[str, Any]]:
 
 
 def paid(jury: Jury, stores: Iterable[JudgementStore]) -> tuple[list[float | None], float]:
-    """What earlier calls spent, for `budget_of`; the jury's prices hold for replies without a cost."""
+    """What earlier calls spent, for `Budget`; the jury's prices hold for replies without a cost."""
     judges, known = {judge.name: judge for judge in jury.models}, list(stores)
     replies = ((name, *reply) for store in known for (_, name), of in store.replies.items() for reply in of)
     costs = [

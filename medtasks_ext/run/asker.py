@@ -1,7 +1,6 @@
 """Asks an engine for what a store does not hold: threads hand requests over, and wait for their answers.
 
 A request is made of what lm-eval builds of a document; its key is of all that is sent, and of nothing else.
-A thread of its own makes requests ready ahead of the engine: tokens, for example.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from medtasks_ext.egress import Text
 from medtasks_ext.engines import Answer, Engine, Fault, FaultKind, Outcome, Prompt, Request
-from medtasks_ext.errors import MedtasksError
+from medtasks_ext.errors import MedtasksError, some
 from medtasks_ext.privacy import public_rows, shows_text, what_happened
 from medtasks_ext.prompts.documents import repeat_key
 from medtasks_ext.run.charge import Budget, Charge
@@ -43,25 +42,25 @@ def request_of(
     """The request of instances that share document and prompt: one, or one for each possible answer.
 
     A greedy question has one answer, whoever asks it. A sampled one is drawn anew for each document, and for
-    each time that it is asked of one document.
+    each time that it is asked of one document (`draw`), with `seed`, or that of the settings, + draw.
 
     `identity`: digest of the model and of what can change its responses. `document`: its key within the task.
-    `draw`: how often it was asked of this document before; it is asked with `seed` + draw, or that of the
-    settings, where there is one. `reads_document`: the model looks at the document, not at the prompt.
-    `apart`: text that is not open is asked for each dataset by itself, so that who got it is on record.
+    `reads_document`: the model looks at the document, not at the prompt. `apart`: text that is not open is
+    asked for each dataset by itself, so that who got it is on record.
     """
     first = instances[0]
     task, text, prompt = str(first.task_name), text_of(first), prompt_of(first)
     options = tuple(str(one.args[1]) for one in instances) if isinstance(first.args[1], str) else ()
     given = {} if options else first.args[1]
     normal = normalised(given)
-    kind, asked = ("loglikelihood", list(options)) if options else ("generate_until", normal)
-    parts: list[Any] = [kind, prompt, asked]
+    parts: list[Any] = (
+        ["loglikelihood", prompt, list(options)] if options else ["generate_until", prompt, normal]
+    )
     if apart and not text.is_open:
         parts.append(text.dataset)
     if reads_document:
         parts += [task, document]
-    elif _draws(normal):
+    elif normal.get("temperature") or normal.get("do_sample"):
         parts += [task, document, draw]
         if draw and (begin := given.get("seed", seed)) is not None:
             given = {**given, "seed": int(begin) + draw}
@@ -98,17 +97,12 @@ def prompt_of(instance: Instance) -> Prompt:
 
 
 def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of generation as keys compare them: what says the same is the same.
-
-    `128` is `"128"`, `0` is `0.0`, greedy decoding needs no word, and stop texts have no order. The seed is
-    no part: it is that of the draw.
-    """
+    """Settings of generation as keys compare them: `128` is `"128"`, `0` is `0.0`, greedy decoding needs no
+    word, stop texts have no order, and the seed is that of the draw."""
     found = {name: _value(value) for name, value in settings.items() if name != "seed"}
-    if "until" in found:
-        until = settings["until"] or ()
-        found["until"] = sorted(
-            {str(text) for text in (until if isinstance(until, list | tuple) else [until])}
-        )
+    if until := settings.get("until"):
+        texts = until if isinstance(until, list | tuple) else [until]
+        found["until"] = sorted(set(map(str, texts)))
     temperature = found.get("temperature")
     if not temperature:
         sampled = found.pop("do_sample", False) and temperature is None
@@ -117,10 +111,7 @@ def normalised(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sampled(settings: Mapping[str, Any]) -> bool:
-    return _draws(normalised(settings))
-
-
-def _draws(normal: Mapping[str, Any]) -> bool:
+    normal = normalised(settings)
     return bool(normal.get("temperature") or normal.get("do_sample"))
 
 
@@ -140,38 +131,25 @@ ASKED_AGAIN = "the same command asks only these again; what came is kept"
 LOOK = 0.2
 #: What the first signal says.
 WAITING = "waiting for the answers that are under way (once more: stop at once)"
-#: Requests that wait at most before nothing more is taken, in places of the engine, and characters of their
-#: prompts; those that are ready, likewise.
-AHEAD, WAITING_SIZE, READY = 4, 64_000_000, 2
-#: Share of what may wait at which threads go on that found no room. At every request that is taken they would
-#: wake to make one more, and waking costs more than making it.
-GOES_ON = 0.5
+#: Requests that wait at most before nothing more is built, in places of the engine; characters of their
+#: prompts; share of both at which building goes on: waking at every request costs more than making it.
+AHEAD, WAITING_SIZE, GOES_ON = 4, 64_000_000, 0.5
 
 
 class Job:
-    """What one caller waits for."""
+    """What one caller waits for; `answers`: that came meanwhile."""
 
     def __init__(self) -> None:
-        self.keys: set[str] = set()
-        self.left = self.unasked = 0
-        self.faults: list[Fault] = []
-        self.answers: dict[str, Answer] = {}  # that came meanwhile
+        self.keys, self.left, self.unasked = set[str](), 0, 0
+        self.faults, self.answers = list[Fault](), dict[str, Answer]()
         self.over = threading.Event()
         self.over.set()
-
-
-@dataclass(slots=True)
-class _Sent:
-    cost: float | None  # US dollars at most
-    aside: float | None  # of them, those that are set aside now
-    unsure: int = 0  # tries that may have been charged, and count as spent already
 
 
 class Asker:
     """Hands an engine what is new as its feed, keeps each outcome, and tells those who wait for it.
 
-    `engine`: that answers. `answers`: the store. `budget`: of the money that requests may cost. `charge`:
-    what they cost; None where they cost nothing, or nobody knows. `say`: tells the user.
+    `charge`: what requests cost; None where they cost nothing, or nobody knows.
 
     Attributes:
         ended: why the engine answers nothing any more; None while it does, and where nothing went wrong.
@@ -190,19 +168,18 @@ class Asker:
         self.engine, self.answers, self.budget, self.charge = engine, answers, budget or Budget(), charge
         self.say = say
         self.ended: Fault | BaseException | None = None
-        self.over, self.signals = False, 0
+        self.over = self.more = False
         self._checked: set[Text] = set()
         self._lock = threading.RLock()
-        self._changed, self._new, self._room = (threading.Condition(self._lock) for _ in range(3))
+        self._changed, self._room = threading.Condition(self._lock), threading.Condition(self._lock)
         self._under_way: dict[str, list[Job]] = {}  # key -> who waits
-        self._sent: dict[str, _Sent] = {}
-        self._asked, self._ready, self._size = deque[Request](), deque[Request](), 0
-        self.more = self._held = self._busy = False
+        self._sent: dict[str, int] = {}  # key -> tries that may have been charged, and count as spent
+        self._asked, self._size = deque[Request](), 0
+        self._held: Request | None = None  # is next, and waits for money
+        self._thread: threading.Thread | None = None
+        self._signals = 0
         self.budget.freed = self.wake
-        threading.Thread(target=self._make_ready, name="prompts", daemon=True).start()
         engine.again, engine.later = self._again, lambda request: self._tell(request.key, None)
-
-    # ------------------------------------------------------------------ what others may do otherwise
 
     def most(self, request: Request) -> float | None:
         """US dollars that a request may cost at most; None where requests cost nothing."""
@@ -225,18 +202,17 @@ class Asker:
         if self.charge is not None and isinstance(outcome, Answer):
             outcome = replace(outcome, cost=self.charge.of(request, outcome))
         kept = self.answers.put(request.key, outcome, request.task, request.document, about)
-        if isinstance(kept, Answer):
-            for job in self._under_way.get(request.key, ()):
-                job.answers[request.key] = kept
-        return (outcome.cost if isinstance(outcome, Answer) else None) or 0.0
+        if not isinstance(kept, Answer):
+            return 0.0
+        for job in self._under_way.get(request.key, ()):
+            job.answers[request.key] = kept
+        return outcome.cost or 0.0
 
     def check(self, texts: set[Text]) -> None:
         """Refuse texts that may not go where the engine sends them; each once."""
         if new := texts - self._checked:
             self.engine.check(new)
             self._checked |= new
-
-    # ------------------------------------------------------------------ asking
 
     def ask(self, requests: Sequence[Request], *, quiet: bool = True) -> Mapping[str, Answer]:
         """Key -> answer; `quiet`: show no progress."""
@@ -246,12 +222,12 @@ class Asker:
         self.add(job, ordered)
         return self.awaited(job, {request.task for request in requests}, quiet=quiet)
 
-    def add(self, job: Job, requests: Iterable[Request], *, waits: bool = False) -> None:
+    def add(self, job: Job, requests: Sequence[Request], *, waits: bool = False) -> None:
         """Have requests asked that have no answer yet; `waits`: once there is room for them."""
-        held, new = list(requests), list[Request]()
-        self.check({request.text for request in held})
+        new = list[Request]()
+        self.check({request.text for request in requests})
         with self._lock:
-            for request in held:
+            for request in requests:
                 if request.key in job.keys:
                     continue
                 job.keys.add(request.key)
@@ -262,24 +238,17 @@ class Asker:
                     continue
                 job.left += 1
                 job.over.clear()
-                waiting = self._under_way.setdefault(request.key, [])
-                waiting.append(job)
-                if len(waiting) == 1:
+                if request.key not in self._under_way:
                     new.append(request)
-        with self._lock:
+                self._under_way.setdefault(request.key, []).append(job)
             if waits and not self._has_room(1):
                 self._room.wait_for(lambda: self.over or self._has_room(GOES_ON))
             self._asked += new
             self._size += sum(map(_size, new))
-            self._new.notify()
+        self.wake()
 
     def awaited(self, job: Job, tasks: Iterable[str], *, quiet: bool = True) -> Mapping[str, Answer]:
-        """Key -> answer, once all requests of a job have their outcome.
-
-        Raises:
-            MedtasksError: some have no answer, or outcomes do not reach the disk.
-            KeyboardInterrupt: the user wants to stop.
-        """
+        """Key -> answer, once all requests of a job have their outcome; an error where one has no answer."""
         # an error out of a signal's handler may strike where Python swallows it: in a destructor, say
         stopped = threading.Event()
         with signals_call(stopped.set), tqdm(total=job.left, desc="requests", disable=quiet) as bar:
@@ -292,50 +261,47 @@ class Asker:
         self.answers.flush()
         if not (job.faults or job.unasked):
             return job.answers | self.answers.known(job.keys - job.answers.keys())
-        ended = self.ended
-        if job.unasked and isinstance(ended, MedtasksError):
-            raise ended
         why = Counter(fault.in_words for fault in job.faults)
         if job.unasked:
+            ended = self.ended
+            if isinstance(ended, MedtasksError):
+                raise ended
             words = ended.in_words if isinstance(ended, Fault) else ended and what_happened(ended)
             why[words or "it was not asked"] += job.unasked
         (reason, n), *others = why.most_common()
         more = f", and {why.total() - n} for other reasons" if others else ""
-        names = ", ".join(sorted(tasks))
         what = f"{why.total()} of {len(job.keys)} requests have no answer: {reason} ({n}{more})"
-        raise MedtasksError(what, where=names if len(names) < 200 else f"{names[:200]}…", remedy=ASKED_AGAIN)
-
-    # ------------------------------------------------------------------ the engine
+        raise MedtasksError(what, where=some(sorted(tasks)), remedy=ASKED_AGAIN)
 
     def begin(self) -> None:
-        """Serve in a thread of its own."""
+        """Serve in a thread of its own, unless it does so already."""
 
         def serve() -> None:
             with suppress(BaseException):  # `ended` says it
                 self.serve()
 
-        self._thread = threading.Thread(target=serve, name="engine", daemon=True)
-        self._thread.start()
+        if self._thread is None:
+            self._thread = threading.Thread(target=serve, name="engine", daemon=True)
+            self._thread.start()
 
     def end(self) -> None:
         """Ask nothing more, and free what an engine holds that was begun."""
-        self.stop()
-        self.engine.stop()
-        self._thread.join(LOOK)
-        self.engine.close()
+        if self._thread is not None:
+            self.stop()
+            self.engine.stop()
+            self._thread.join(LOOK)
+            self.engine.close()
 
     def serve(self) -> None:
-        """Run the engine until nothing more is asked; what has no outcome then is not asked any more.
-
-        Raises:
-            KeyboardInterrupt: the user wants to stop.
-        """
+        """Run the engine until nothing more is asked; what has no outcome then is not asked any more."""
         try:
-            with self._signals():
+            with signals_call(self._interrupt):
                 self.engine.run(self, self.came)
+            if self._signals:
+                raise KeyboardInterrupt
             if isinstance(self.ended, BaseException):
                 raise self.ended
-            self.ended = getattr(self.engine, "ended", None)
+            self.ended = self.engine.ended
         except BaseException as error:
             self.ended = error
             raise
@@ -348,19 +314,26 @@ class Asker:
         """Give the engine nothing more; what is under way comes home."""
         with self._lock:
             self.over = True
-            for condition in (self._changed, self._new, self._room):
-                condition.notify_all()
+            self._room.notify_all()
+        self.wake()
+
+    def _interrupt(self) -> None:
+        """The first signal lets requests that may be charged come home; the second, or the first of a model
+        on this machine, does not."""
+        self._signals += 1
+        if self.engine.local or self._signals > 1 or not self._sent:
+            raise KeyboardInterrupt
+        threading.Thread(target=self.stop).start()  # this one may hold the locks
+        self.engine.stop()
+        self.say(WAITING)
 
     def came(self, request: Request, outcome: Outcome) -> None:
         """Keep an outcome, settle its money, and tell those who wait."""
-        with self._lock:
-            sent = self._sent.pop(request.key, None)  # None for one that could not be prepared
-        aside = None if sent is None else sent.aside
-        unsure = isinstance(outcome, Fault) and sent is not None and outcome.maybe_paid > sent.unsure
+        key, aside = request.key, self.budget.aside.get(request.key)
+        unsure = isinstance(outcome, Fault) and outcome.maybe_paid > self._sent.get(key, outcome.maybe_paid)
         cost = self.keep(request, outcome, None if unsure else aside)
-        if aside is not None:
-            self.budget.settle(aside, spent=0.0 if unsure else cost, unsure=aside if unsure else 0.0)
-        self._tell(request.key, outcome)
+        self.budget.settle(key, cost, unsure=unsure)
+        self._tell(key, outcome)
 
     def _tell(self, key: str, outcome: Outcome | None) -> None:
         with self._lock:
@@ -374,72 +347,48 @@ class Asker:
                 if not job.left:
                     job.over.set()
 
-    # ------------------------------------------------------------------ what the engine takes from
-
     def take(self) -> Request | None:
-        """The next request that is ready, if there is one, and money for it."""
-        with self._lock:
-            if self.over or not self._ready:
-                return None
-            request = self._ready[0]
-            self._held = not self._may(request)
-            if self._held:
-                return None
-            self._ready.popleft()
-            self._size -= _size(request)
-            if len(self._ready) <= GOES_ON * READY * self.engine.window:
-                self._new.notify()
-            if self._has_room(GOES_ON):
-                self._room.notify_all()
-        self.sending(request, self._sent[request.key].aside)
-        return request
+        """The next request, ready to be sent, if there is one and money for it."""
+        while not self.over:
+            request, self._held = self._held, None
+            if request is None:
+                with self._lock:
+                    if not self._asked:
+                        return None
+                    request = self._asked.popleft()
+                    self._size -= _size(request)
+                    if self._has_room(GOES_ON):
+                        self._room.notify_all()
+                ready = self._prepared(request)
+                if isinstance(ready, Fault):
+                    self.came(request, ready)
+                    continue
+                request = ready
+            if self._may(request):
+                return request
+            self._held = request
+            break
+        return None
 
     @property
     def dry(self) -> bool:
-        """Whether nothing comes until somebody asks again, or what was taken is answered.
-
-        An engine that answers in batches answers what it has before it waits.
-        """
-        return self._held or not (self._asked or self._ready or self._busy or self.more)
+        """Whether an engine that answers in batches should answer what it has before it waits for more."""
+        return self._held is not None or not (self._asked or self.more)
 
     def wait(self, seconds: float) -> None:
-        """Wait until a request is ready or nothing more is asked, at most so long."""
+        """Wait until there is something to take or nothing more is asked, at most so long."""
         with self._lock:
-            if (self._held or not self._ready) and not self.over:
+            if (self._held or not self._asked) and not self.over:
                 self._changed.wait(seconds)
 
     def wake(self) -> None:
         """Let the engine look again."""
         with self._lock:
             self._changed.notify_all()
+        self.engine.wake()
 
     def _has_room(self, share: float) -> bool:
-        waiting = len(self._asked) + len(self._ready)
-        return waiting <= share * AHEAD * self.engine.window and self._size < share * WAITING_SIZE
-
-    def _make_ready(self) -> None:
-        most = READY * self.engine.window
-        while True:
-            with self._lock:
-                self._new.wait_for(lambda: self.over or (self._asked and len(self._ready) < most))
-                if self.over:
-                    return
-                request, self._busy = self._asked.popleft(), True
-            try:
-                ready = self._prepared(request)
-                if isinstance(ready, Fault):
-                    self.came(request, ready)
-            except Exception as error:  # one of the engine's
-                self.ended = error
-                self.stop()
-                return
-            with self._lock:
-                self._busy = False
-                if isinstance(ready, Request):
-                    self._ready.append(ready)
-                else:
-                    self._size -= _size(request)
-                self._changed.notify_all()
+        return len(self._asked) <= share * AHEAD * self.engine.window and self._size < share * WAITING_SIZE
 
     def _prepared(self, request: Request) -> Request | Fault:
         try:
@@ -448,56 +397,28 @@ class Asker:
             with public_rows(request.text.is_open or shows_text()):
                 return Fault(FaultKind.ENGINE, what_happened(error))
 
-    # ------------------------------------------------------------------ money
-
     def _may(self, request: Request) -> bool:
-        """Set money aside for a request that is next; False if there is none now."""
-        cost = self.most(request) if self.engine.sends else None
-        if cost is not None and not self.budget.reserve(cost):
+        """Set money aside for the next try of a request, if there is some now; it is sent then."""
+        cost = self.most(request) if self.engine.sends and request.key not in self.budget.aside else None
+        if cost is not None and not self.budget.reserve(request.key, cost):
             if self.budget.exhausted:
                 self.stop()
             return False
-        self._sent[request.key] = _Sent(cost, cost)
+        self._sent.setdefault(request.key, 0)
+        self.sending(request, cost)
         return True
 
     def _again(self, request: Request, fault: Fault) -> bool | None:
         """Whether a request may be sent once more; None if there is no money for it now.
 
-        A fault that cost nothing leaves the money to the next try. A try that may have been charged keeps it.
+        A fault that cost nothing leaves the money to the next try; a try that may have been charged keeps it.
         """
-        sent, intent = self._sent[request.key], None
         if self.over:
             return False
-        if fault.maybe_paid and sent.aside is not None:
-            sent.unsure += fault.maybe_paid
-            self.budget.settle(sent.aside, unsure=sent.aside)
-            sent.aside = None
-        if sent.aside is None and sent.cost is not None:
-            if not self.budget.reserve(sent.cost):
-                return False if self.budget.exhausted else None
-            sent.aside = intent = sent.cost
-        self.sending(request, intent)
-        return True
-
-    # ------------------------------------------------------------------ signals
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """The first signal lets requests that may be charged come home; the second, or the first of a model
-        on this machine, does not."""
-
-        def interrupt() -> None:
-            self.signals += 1
-            if self.engine.local or self.signals > 1 or not self._sent:
-                raise KeyboardInterrupt
-            threading.Thread(target=self.stop).start()  # this one may hold the locks
-            self.engine.stop()
-            self.say(WAITING)
-
-        with signals_call(interrupt):
-            yield
-        if self.signals:
-            raise KeyboardInterrupt
+        if fault.maybe_paid and request.key in self.budget.aside:
+            self._sent[request.key] += 1
+            self.budget.settle(request.key, unsure=True)
+        return self._may(request) or None
 
 
 def _size(request: Request) -> int:

@@ -1,30 +1,27 @@
 """What the requests of a run may cost, what they did cost, and the limit on all calls on its folder.
 
-A limit holds since a request has one answer, of one model, of at most so many tokens. A field of a request
-that says otherwise is refused wherever it comes from. Fields that are not known here may cost something as
-well, so that under a limit each needs a word of the user.
+A limit holds since a request has one answer, of one model, of at most so many tokens: fields that say
+otherwise are refused, and under a limit those that nobody knows here.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines import Answer, Prompt, Request, Usage
+from medtasks_ext.engines import Answer, Prompt, Request
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks_ext.results.prices import Price
-    from medtasks_ext.run.store import Answers, Row
+    from medtasks_ext.run.store import Answers
 
-#: Tokens of a turn at most beside those of its text: role and marks of the chat template.
-TURN_TOKENS = 64
-#: Bytes of a text that a token covers at most, on average over a prompt or an answer.
-MOST_BYTES_PER_TOKEN = 16
+#: Tokens of a turn at most beside its text, and bytes of a text that a token covers at most on average.
+TURN_TOKENS, MOST_BYTES_PER_TOKEN = 64, 16
 
 
 def n_bytes(prompt: Prompt) -> int:
@@ -51,55 +48,51 @@ def counts_fit(prompt: Prompt, answer: Answer) -> bool:
 
 
 class Budget:
-    """Money spent, money that requests under way may cost, and the limit on both.
+    """Money spent, money set aside for requests under way, and the limit on both.
 
     A request whose reply never arrived may have been charged, so its highest cost counts as spent.
 
-    `limit`: USD, or None. `spent`: USD that earlier calls spent. `unsure`: USD at most of their requests that
-    were sent and whose reply never came. `unpriced`: their replies of models without a price.
+    `limit`: USD, or None. `costs`: USD of the replies of earlier calls; None of models without a price.
+    `unsure`: USD at most of their requests that were sent and whose reply never came.
 
     Attributes:
+        aside: key of a request under way -> US dollars that its try may cost at most.
         exhausted: the limit allows no further request, now or later.
         freed: called when money was given back that others may wait for.
     """
 
     def __init__(
-        self, limit: float | None = None, spent: float = 0.0, unsure: float = 0.0, unpriced: int = 0
+        self, limit: float | None = None, costs: Sequence[float | None] = (), unsure: float = 0.0
     ) -> None:
-        self.limit, self.spent, self.unsure, self.unpriced = limit, spent, unsure, unpriced
+        self.limit, self.unsure = limit, unsure
+        self.spent, self.unpriced = sum(cost or 0.0 for cost in costs), costs.count(None)
+        self.aside: dict[str, float] = {}
         self.exhausted = False
         self.freed: Callable[[], None] = lambda: None
-        self._reserved: list[float] = []
         self._lock = threading.Lock()
 
-    def reserve(self, amount: float) -> bool:
+    def reserve(self, key: str, amount: float) -> bool:
         """False if the limit does not allow it now."""
-        if self.limit is None:
-            return True
         with self._lock:
-            if self.exhausted:
+            limit, aside = self.limit, sum(self.aside.values())
+            if self.exhausted or (limit is not None and self.spent + self.unsure + aside + amount > limit):
+                self.exhausted = not self.aside  # else what comes home may give money back
                 return False
-            if self.spent + self.unsure + sum(self._reserved) + amount > self.limit:
-                self.exhausted = not self._reserved  # else what comes home may give money back
-                return False
-            self._reserved.append(amount)
+            self.aside[key] = amount
             return True
 
-    def settle(self, reserved: float, *, spent: float | None = 0.0, unsure: float = 0.0) -> None:
+    def settle(self, key: str, spent: float | None = 0.0, *, unsure: bool = False) -> None:
+        """End a try: of what was set aside, so much was spent, or all of it may have been (`unsure`)."""
         with self._lock:
-            self.spent += spent or 0.0
-            self.unpriced += spent is None
-            self.unsure += unsure
-            if self.limit is None:
+            if (aside := self.aside.pop(key, None)) is None:
                 return
-            self._reserved.remove(reserved)
-        self.freed()
-
-
-def budget_of(limit: float | None, costs: Iterable[float | None], unsure: float) -> Budget:
-    """Of all calls on a folder, in USD: the cost of an earlier reply is None where nobody knows it."""
-    known = list(costs)
-    return Budget(limit, sum(cost or 0.0 for cost in known), unsure, known.count(None))
+            if unsure:
+                self.unsure += aside
+            else:
+                self.spent += spent or 0.0
+                self.unpriced += spent is None
+        if self.limit is not None:
+            self.freed()
 
 
 #: What lm-eval calls the settings of an answer; no fields of the request.
@@ -138,55 +131,41 @@ def check_under_limit(names: Iterable[str], where: str) -> None:
 
 @dataclass(frozen=True)
 class Charge:
-    """What a model costs."""
+    """What a model costs, in US dollars."""
 
     price: Price
 
     def most(self, request: Request) -> float:
-        """US dollars that a request may cost at most."""
+        """Of a request at most."""
         tokens = max(most_tokens(request.prompt), len(request.tokens or ()))
         if options := request.options:  # each is sent behind the prompt, and one token is written to it
             return self.price.of(len(options) * tokens + n_bytes("".join(options)), len(options))
         return self.price.of(tokens, int(request.settings.get("max_gen_toks") or 0))
 
     def of(self, request: Request, answer: Answer) -> float:
-        """US dollars that an answer cost: by the server's count, if that can be the one of the texts."""
-        if answer.usage is None or not counts_fit(request.prompt, answer):
+        """Of an answer: by the server's count, if that can be the one of the texts."""
+        usage = answer.usage
+        if usage is None or not counts_fit(request.prompt, answer):
             return self.most(request)
-        return self._of_tokens(answer.usage)
-
-    def of_row(self, row: Row) -> float | None:
-        """US dollars that the outcome of an earlier call cost; None where nobody knows."""
-        if row["outcome"] == "fault" or row.get("cost") is not None:
-            return row.get("cost") or 0.0
-        usage = row.get("usage")
-        return self._of_tokens(Usage(**usage)) if usage else None
-
-    def _of_tokens(self, usage: Usage) -> float:
         return self.price.of(usage.prompt, usage.completion, min(usage.cached or 0, usage.prompt))
 
 
 def check_limit(limit: float | None, price: Price | None) -> None:
     """Refuse a limit that nobody can keep."""
-    if limit is None:
+    if limit is None or (isfinite(limit) and limit >= 0 and price is not None):
         return
-    what, remedy = f"{limit} is no limit", "give an amount in USD"
-    if isfinite(limit) and limit >= 0:
-        if price is not None:
-            return
-        what = "cannot be kept without the price of the model"
-        remedy = "write it into a --config file, in USD per million tokens: metadata: {price: {input: …, "
-        remedy += "output: …}}"
+    what = "needs an amount in USD, and the price of the model"
+    remedy = (
+        "write that into a --config file, in USD per million tokens: metadata: {price: {input: …, output: …}}"
+    )
     raise MedtasksError(what, where="--max-cost", remedy=remedy)
 
 
-def paid(limit: float | None, charge: Charge | None, answers: Answers) -> tuple[list[float | None], float]:
-    """What earlier calls on a folder spent, for `budget_of`; they are read under a limit alone.
-
-    Answers without a cost (of batches, of calls that knew no price) cost what their tokens do by now; None
-    where nobody counted them.
-    """
+def budget_of(limit: float | None, charge: Charge | None, answers: Answers) -> Budget:
+    """Of all calls on a folder; what earlier ones spent is read under a limit alone."""
     if limit is None or charge is None:
-        return [], 0.0
-    rows = (row for row in answers.rows() if row["outcome"] in ("answer", "fault"))
-    return [charge.of_row(row) for row in rows], answers.unsettled.total()
+        return Budget(limit)
+    unknown = {"answer": None, "fault": 0.0}
+    rows = (row for row in answers.rows() if row["outcome"] in unknown)
+    costs = [row.get("cost", unknown[row["outcome"]]) for row in rows]
+    return Budget(limit, costs, answers.unsettled.total())

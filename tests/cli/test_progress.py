@@ -62,16 +62,16 @@ def test_the_time_left_follows_from_what_this_process_did_in_the_last_minutes(cl
 
 
 def test_what_it_costs_follows_from_counted_tokens_and_unknown_replies_are_the_most_they_can_be(clock):
-    budget = Budget(spent=7.0, unsure=3.0)  # by earlier calls
+    budget = Budget(None, [7.0], 3.0)  # by earlier calls
     tally = Tally({MIE: 100}, budget=budget)
     answers(tally, 4, answer=Answer("text", usage=Usage(100_000, 10_000), cost=0.35))
-    budget.settle(2.0, spent=1.4)
+    budget.spent += 1.4
     tally.ended(request(), Fault(FaultKind.TIMEOUT, "no reply in 60 s", tries=3, maybe_paid=3))
-    budget.settle(0.02, unsure=0.02)
+    budget.unsure += 0.02
     unsure = "and up to 3.02 for requests whose reply never came"
     assert module.money_words(tally) == f"1.40 USD in this call, {unsure}"
     answers(tally, 1, answer=Answer("text", cost=0.5))
-    budget.settle(0.5, spent=0.5)
+    budget.spent += 0.5
     assert "1.90 USD in this call, with the highest cost of 1 answer whose" in module.money_words(tally)
 
 
@@ -84,7 +84,7 @@ def test_a_pipe_gets_a_plain_line_per_task_and_hears_of_long_ones(clock, capsys,
         answers(progress, 10)
         progress.finished(MIE, DONE)
         progress.ended(request(COT), Fault(FaultKind.BUSY, "HTTP 503\nand more", maybe_paid=1))
-        budget.settle(0.1, spent=0.1)
+        budget.spent += 0.1
         clock.now = 660
         answers(progress, 999, COT, Answer("yes", usage=Usage(90, 10)))
         progress.remind()

@@ -11,7 +11,6 @@ from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompleti
 
 from medtasks_ext.engines import Request
 from medtasks_ext.engines.api import ApiEngine
-from medtasks_ext.engines.http import Clock
 from tests.engines.server import Reply, Server, chat
 
 SETTINGS = {
@@ -56,8 +55,9 @@ def model(server, kind=LocalChatCompletion, path="/chat/completions", **settings
 
 def run(lm, requests, clock=None, **settings):
     """key -> outcome, in the order in which they came; and the engine."""
-    engine = ApiEngine(lm, clock=clock, **settings)
-    outcomes = {}
+    engine, outcomes = ApiEngine(lm, **settings), {}
+    if clock:
+        clock.rule(engine)
     engine.run(ListFeed(requests), lambda request, outcome: outcomes.__setitem__(request.key, outcome))
     return outcomes, engine
 
@@ -101,7 +101,7 @@ def untokenised(kind):
     return lambda **settings: kind(tokenizer_backend=None, **settings)
 
 
-class QuickClock(Clock):
+class QuickClock:
     """Pauses end at once; the time goes on by what they would have taken."""
 
     def __init__(self) -> None:
@@ -111,10 +111,14 @@ class QuickClock(Clock):
     def now(self) -> float:
         return self.time
 
-    async def pause(self, seconds: float, ended: asyncio.Event) -> None:
+    async def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.time += seconds
         await asyncio.sleep(0)
+
+    def rule(self, engine):
+        engine.now, engine.pause = self.now, self.pause
+        return engine
 
 
 @pytest.fixture

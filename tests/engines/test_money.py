@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from medtasks_ext.engines import Answer, Fault, FaultKind, Outcome, Request
-from medtasks_ext.engines.http import Client, Reply
+from medtasks_ext.engines.http import Client
 from medtasks_ext.engines.replies import Server, chat_answer
 from medtasks_ext.engines.servers import ServerEngine
 from medtasks_ext.results.prices import Price
@@ -41,7 +41,7 @@ class GeneratedServer:
         if beyond > 1:  # without a count nobody can see it
             self.ends, self.counts = ["answer"], ["right"]
 
-    def reply(self, body: dict[str, Any]) -> Reply | Fault:
+    def reply(self, body: dict[str, Any]) -> Outcome:
         end, n_bytes = self.chance.choice(self.ends), len(body["text"].encode())
         prompt = self.chance.randint(max(1, n_bytes // 6), n_bytes + 8)
         completion = self.chance.randint(1, body["limit"]) * self.beyond
@@ -68,7 +68,7 @@ class GeneratedServer:
         }  # fmt: skip
         said = pairs[self.chance.choice(self.counts)]
         usage = {"usage": {"prompt_tokens": said[0], "completion_tokens": said[1]}} if said else {}
-        return Reply({"choices": [{"message": message, "finish_reason": "stop"}], **usage}, 0.0)
+        return chat_answer({"choices": [{"message": message, "finish_reason": "stop"}], **usage})
 
 
 class InProcess(Client):
@@ -84,7 +84,7 @@ class InProcess(Client):
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    async def exchange(self, method: str, path: str = "", body: Any = None, **_: Any) -> Reply | Fault:
+    async def ask(self, body: Any, *_: Any, **__: Any) -> Outcome:
         return self.script.reply(body)
 
 

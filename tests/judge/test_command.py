@@ -132,7 +132,7 @@ def test_a_server_without_schemas_is_asked_without_from_then_on(run, jury, medta
     [
         (Reply(status=401), "refuses a request without a key"),
         (Reply(status=404), "has no model 'two'"),
-        (Reply(status=402), "asks for payment"),
+        (Reply(status=402), "no credit left"),
         (Reply(status=429, body='{"error": {"code": "insufficient_quota"}}'), "no credit left"),
         (Reply(status=302, headers=(("Location", "http://127.0.0.1:9/"),)), "redirects elsewhere"),
     ],

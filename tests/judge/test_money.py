@@ -81,12 +81,10 @@ def test_an_unknown_field_is_refused_under_a_limit_and_is_a_condition(run, jury,
     assert {"service_tier": "priority", "top_p": 0.5}.items() <= json.loads(judge["request"]).items()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"), [("nan", "no limit"), ("inf", "no limit"), ("-1", "no limit"), ("5", "the price")]
-)
-def test_a_limit_that_nobody_can_keep_is_refused(medtasks, given, message):
+@pytest.mark.parametrize("given", ["nan", "inf", "-1", "5"])
+def test_a_limit_that_nobody_can_keep_is_refused(medtasks, given):
     done = medtasks("run", "--tasks", "medhelm_medqa", "--model", "oracle", "--max-cost", given)
-    assert done.code == 2 and message in done.err and "→" in done.err
+    assert done.code == 2 and "the price" in done.err and "→" in done.err
 
 
 @pytest.mark.parametrize(
