@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from rich.console import Console
 
@@ -166,9 +167,7 @@ class RunCall:
             run.note(name, TaskEntry(state=TaskState.MISSING, error=reason))
         run.manifest.allowed_hosts = sorted({*run.manifest.allowed_hosts, *self.egress.allowed})
         choices = self.choices | (self._drawn_before(self.design) if self.design else {})
-        waiting = {
-            name: task for name, task in built.items() if not run.is_current(name, task, choices[name])
-        }
+        waiting = {name: task for name, task in built.items() if not run.is_current(task, choices[name])}
         if self.design and waiting:
             waiting = dict(built)  # of all of them together it follows what is drawn; nothing is asked twice
         run.choose({name: task for name, task in built.items() if name not in waiting}, choices)
@@ -236,7 +235,7 @@ class RunCall:
         looked = own.no_preflight or run.manifest.preflight or self.files or self.built_in
         self.looks, self.warnings = not looked and any(places.values()), list[str]()
         if self.looks:
-            self._warn(look_at_prompts(self.lm, self.tasks, places, self.settings))
+            self._warn(say, look_at_prompts(self.lm, self.tasks, places, self.settings))
         if self.design is None:
             return self._ask(self.tasks)
         try:
@@ -282,28 +281,25 @@ class RunCall:
         run.choose(self.tasks, self.choices)
         run.save()
 
-    def _warn(self, warnings: Iterable[str]) -> None:
+    def _warn(self, tell: Callable[[str], None], warnings: Iterable[str]) -> None:
         for warning in warnings:
-            say(f"preflight: ! {warning}")
+            tell(f"preflight: ! {warning}")
             self.warnings.append(warning)
         self.run.manifest.note(self.warnings)
 
-    def _look(self, request: Request, answer: Answer) -> None:
-        """Say what the first answer shows."""
+    def _look(self, tell: Callable[[str], None], request: Request, answer: Answer) -> None:
+        self.looks = False
         summary, warnings = look_at_answer(self.tasks[request.task], request, answer)
-        say(f"preflight: {summary}")
-        self._warn(warnings)
+        tell(f"preflight: {summary}")
+        self._warn(tell, warnings)
         self.run.manifest.preflight = {"warnings": self.warnings}
 
     def _rounds(self, design: Design) -> MedtasksError | None:
         run, number, again = self.run, 0, True
         while again:
             choices = design.choices()
-            waiting = {
-                name: task
-                for name, task in self.tasks.items()
-                if not run.is_current(name, task, choices[name])
-            }
+            tasks = self.tasks.items()
+            waiting = {name: task for name, task in tasks if not run.is_current(task, choices[name])}
             run.choose(self.tasks, choices)
             run.save()
             if error := self._ask(waiting):
@@ -329,7 +325,7 @@ class RunCall:
             say=progress.say, closes=last, charge=self.charge, budget=self.budget,
         )  # fmt: skip
         if self.looks:
-            asker.first = self._look
+            asker.first = partial(self._look, progress.say)
         asker.met = lambda: next(filter(None, (rule.met(tally) for rule in self.own.stop_if)), None)
         with progress:
             try:

@@ -9,9 +9,10 @@ import socket
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -81,7 +82,6 @@ class Run:
     def __init__(self, folder: Path, registry: Registry) -> None:
         self.folder, self.registry = folder, registry
         self.files = RunFolder(folder)
-        self._records: dict[str, TaskRecord] | None = None  # of finished tasks, since they were first needed
         self._asked: dict[str, dict[str, Any]] = {}  # task -> conditions, of those that have no result yet
 
     def open(
@@ -104,7 +104,6 @@ class Run:
                 )
         else:
             self.manifest = Manifest(identity=identity, versions=now)
-            self._records, self.files = None, RunFolder(self.folder)
         self.manifest.sessions.append(
             Session(
                 started=time.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -146,13 +145,14 @@ class Run:
         return self.manifest.tasks[task]
 
     def is_done(self, task: str) -> bool:
-        return self.state(task).state is TaskState.DONE and task in self._known()
+        return self.state(task).state is TaskState.DONE and task in self._records
 
-    def is_current(self, name: str, task: Task, choice: Choice) -> bool:
+    def is_current(self, task: Task, choice: Choice) -> bool:
         """Whether the task's stored results are those of this version, prompt, data, answers and choice."""
+        name = task.task_name
         if not self.is_done(name) or not self._has_choice(task, choice):
             return False
-        stored = self._known()[name]
+        stored = self._records[name]
         now = without_places(loaded_record(task)), str(task.VERSION), task.config.repeats
         then = without_places(stored["loaded"]), stored["version"], stored["config"].get("repeats") or 1
         return now == then and not self.n_lost(task)
@@ -236,7 +236,7 @@ class Run:
         loaded = self._as_asked(name, outcome.config["metadata"]["medtasks"]["loaded"])
         config["metadata"] = {**config["metadata"], "medtasks": {"loaded": loaded}}
         documents = [cast("Document", sample["doc"]) for sample in outcome.samples]
-        cut = cut_counts(asked.values(), answers.values(), with_shots=bool(task.config.num_fewshot))
+        cut = cut_counts(asked.values(), answers.values(), bool(task.config.num_fewshot))
         served = tuple(sorted({answer.model for answer in answers.values() if answer.model}))
         seen: dict[str, Any] = {"n": len(documents), "served": served, **cut}
         record: TaskRecord = {
@@ -261,7 +261,7 @@ class Run:
 
     def keep(self, task: str, record: TaskRecord) -> None:
         """Keep the results of a task, which the next writing of the results file brings to the disk."""
-        self._known()[task] = record
+        self._records[task] = record
         self._asked.pop(task, None)
 
     def _as_asked(self, name: str, loaded: LoadedRecord) -> LoadedRecord:
@@ -296,32 +296,33 @@ class Run:
 
     def rescore(self, report: Callable[[str, str], None]) -> None:
         """Compute all metrics again from stored responses."""
-        with suppress(MedtasksError):  # a damaged file is written anew
-            self._known()
-        self._records = self._records or {}
+        try:
+            _ = self._records
+        except MedtasksError:  # a damaged file is written anew
+            self._records = {}
         for name, entry in list(self.manifest.tasks.items()):
             if entry.state not in (TaskState.DONE, TaskState.FAILED) or self.registry.asked(name) is None:
                 continue
-            after = self._rescored(name)
+            try:
+                after = TaskEntry(state=TaskState.DONE, n=self._rescored(name))
+            except Exception as error:  # any fault of one task must not cost the others
+                after = failed(error)
             self.note(name, after, "generated")
             self.save()
             report(name, "done" if after.state is TaskState.DONE else f"failed: {after.error}")
 
-    def _rescored(self, name: str) -> TaskEntry:
-        """Compute the metrics of a task from what is stored; its new state. The manifest is not written."""
+    def _rescored(self, name: str) -> int:
+        """Compute the metrics of a task from what is stored; of how many documents."""
         from medtasks_ext.engines.lm import StoredLM  # with lm-eval: reading a run does without
 
-        try:
-            task = self.in_stored_wording(name)
-            asked, prompts = self._asked_of(task)
-            known = self.answers.known(item.key for item in asked.values())
-            answers = {document: known[item.key] for document, item in asked.items() if item.key in known}
-            model = StoredLM(answers, prompts, self.files.answers)
-            outcome = evaluate_task(model, task, self.settings, self.state(name).choice)
-            self.keep_scores(task, outcome, asked, answers)
-        except Exception as error:  # any fault of one task must not cost the others
-            return failed(error)
-        return TaskEntry(state=TaskState.DONE, n=len(outcome.samples))
+        task = self.in_stored_wording(name)
+        asked, prompts = self._asked_of(task)
+        known = self.answers.known(item.key for item in asked.values())
+        answers = {document: known[item.key] for document, item in asked.items() if item.key in known}
+        model = StoredLM(answers, prompts, self.files.answers)
+        outcome = evaluate_task(model, task, self.settings, self.state(name).choice)
+        self.keep_scores(task, outcome, asked, answers)
+        return len(outcome.samples)
 
     def _asked_of(self, task: Task) -> tuple[dict[str, Asked], dict[str, Prompt]]:
         """What the chosen documents were asked last, and the prompts of those that are known still."""
@@ -344,21 +345,21 @@ class Run:
 
     # ------------------------------------------------------------------ results
 
-    def _known(self) -> dict[str, TaskRecord]:
-        if self._records is None:
-            self._records = self.files.read_tasks()
-        return self._records
+    @cached_property
+    def _records(self) -> dict[str, TaskRecord]:
+        """Of finished tasks."""
+        return self.files.read_tasks()
 
     def results(self) -> dict[str, TaskRecord]:
         """Task -> its stored results, for finished tasks."""
-        return {name: self._known()[name] for name in list(self.manifest.tasks) if self.is_done(name)}
+        return {name: self._records[name] for name in list(self.manifest.tasks) if self.is_done(name)}
 
     def keep_results(self, groups: bool = False) -> None:
         """Write the results file: all finished tasks, and in the end the groups asked for.
 
         A task that is asked or scored anew keeps its former result until the new one is there.
         """
-        results = {name: self._known()[name] for name in self.manifest.tasks if name in self._known()}
+        results = {name: self._records[name] for name in self.manifest.tasks if name in self._records}
         names = dict[str, None]()  # the parts of each umbrella group, too
         for name in self.known_names() if groups else ():
             members = self.registry.groups.get(name, [])
@@ -402,13 +403,12 @@ def failed(error: Exception) -> TaskEntry:
     )
 
 
-def cut_counts(asked: Iterable[Asked], answers: Iterable[Answer], *, with_shots: bool) -> dict[str, int]:
+def cut_counts(asked: Iterable[Asked], answers: Iterable[Answer], with_shots: bool) -> dict[str, int]:
     """What did not fit: shots and inputs into the context, answers into the budget; what its engine ended.
 
     A prompt that lost the end of its input carries no shots, either.
     """
-    cuts, given = Counter(item.cut for item in asked), list(answers)
-    ends = Counter(answer.finish for answer in given)
+    cuts, ends = Counter(item.cut for item in asked), Counter(answer.finish for answer in answers)
     counts = {"shots_dropped": cuts[SHOTS] + with_shots * cuts[INPUT], "inputs_cut": cuts[INPUT]}
     if not set(ends) <= {""}:
         counts["answers_cut"] = ends["length"]
@@ -416,33 +416,32 @@ def cut_counts(asked: Iterable[Asked], answers: Iterable[Answer], *, with_shots:
     return counts | {name: n for name, n in more.items() if n}
 
 
-def token_counts(answers: Iterable[Answer]) -> dict[str, int] | None:
+def token_counts(answers: Collection[Answer]) -> dict[str, int] | None:
     """Tokens of all prompts and answers, and those of prompts that came from the engine's cache.
 
     None unless every answer has them counted; without those of a cache unless every answer says them.
     """
-    used = [answer.usage for answer in answers]
-    if not all(usage is not None and usage.counted for usage in used):
+    used = [answer.usage for answer in answers if answer.usage and answer.usage.counted]
+    if len(used) < len(answers):
         return None
-    counts = {
-        "input": sum(usage.prompt for usage in used if usage),
-        "output": sum(usage.completion for usage in used if usage),
-    }
-    cached = [usage.cached for usage in used if usage and usage.cached is not None]
+    counts = {"input": sum(usage.prompt for usage in used), "output": sum(usage.completion for usage in used)}
+    cached = [usage.cached for usage in used if usage.cached is not None]
     return {**counts, "cached": sum(cached)} if cached and len(cached) == len(used) else counts
 
 
 def _recorded(samples: Sequence[Sample], asked: Mapping[str, Asked]) -> Iterable[Sample]:
     """lm-eval's records with the key of each request; generation settings may hold a header."""
+    given = kept = None  # settings, which all requests of a task share
     for sample in samples:
-        asks = [
-            ([prompt.prompt] if isinstance(prompt, Chat) else prompt, settings)  # as lm-eval writes turns
-            for prompt, settings in sample["arguments"]
-        ]
-        kept = [(prompt, dropped_secrets(settings)) for prompt, settings in asks]
-        recorded: Sample = {**sample, "arguments": kept}
+        arguments = []
+        for prompt, settings in sample["arguments"]:
+            if settings != given:
+                given, kept = settings, dropped_secrets(settings)
+            # as lm-eval writes turns
+            arguments.append(([prompt.prompt] if isinstance(prompt, Chat) else prompt, kept))
+        recorded: Sample = {**sample, "arguments": arguments}
         # a key follows from what is recorded, or is not recorded
-        if kept == asks and (item := asked.get(document_key(sample["doc"]))):
+        if kept == given and (item := asked.get(document_key(sample["doc"]))):
             recorded["request"] = item.key
         yield recorded
 
