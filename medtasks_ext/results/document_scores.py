@@ -134,17 +134,17 @@ def chance_score(dataset: Dataset, strategy: str, documents: Sequence[Mapping[st
         return None
     form = answer_format(dataset.blocks["answer"], where=dataset.file)
     before = "".join(form.lead) if form.lead.text else ""
+    process = None if by_likelihood(strategy) else function_named(dataset.process_results, where=dataset.file)
     #: question -> of each of its trials, what each answer would add to the score
     questions: dict[Hashable, list[list[Any]]] = {}
     for place, document in enumerate(documents):
         gold, listed = document["gold"], [before + option for option in form.possible(document) or ()]
         if gold is None:
             continue
-        if by_likelihood(strategy):  # where several are right, there is no score
+        if process is None:  # where several are right, there is no score
             right = [form.read_gold(text, document) == gold for text in listed]
             adds: list[Any] = [float(item) for item in right] if any(right) else []
         else:
-            process = function_named(dataset.process_results, where=dataset.file)
             more = isinstance(gold, dict)  # than an answer, which readers of answers alone give then
             answers = (
                 form.read(text, document, cot=False).answer if more else form.read_gold(text, document)
