@@ -11,7 +11,7 @@ A document's way:
 2. `rows.sources` finds the rows, `rows.fields` matches columns with an accepted schema, checks them and
    derives fields.
 3. `prompts.pool` says which rows are examples, `prompts.render` lays out the turns and reads the gold.
-4. `runner.evaluate` makes a request of each prompt, cut to the context by BRIDGE's rule; an engine answers,
+4. `runner.asking` makes a request of each prompt, cut to the context by BRIDGE's rule; an engine answers,
    and `runs` stores the outcome.
 5. The filter `answer` reads each response by the same format as the gold.
 6. `process_results` of a family turns answer and gold into values; corpus-level metrics return counts, which
