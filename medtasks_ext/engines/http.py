@@ -52,6 +52,7 @@ class Client:
             connector=_Connector(held, limit=server.connections, ssl=certificates),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={**server.headers, "Content-Type": "application/json"},
+            timeout=aiohttp.ClientTimeout(total=server.timeout, sock_connect=CONNECT_SECONDS),
             trust_env=place.uses_proxy,
         )
         return self
@@ -60,27 +61,15 @@ class Client:
         await self._session.close()
 
     async def ask(
-        self,
-        body: Any,
-        read: Reader,
-        *,
-        path: str = "",
-        seconds: float | None = None,
-        quote: bool = False,
-        text: Text = UNKNOWN_TEXT,
+        self, body: Any, read: Reader, *, path: str = "", quote: bool = False, text: Text = UNKNOWN_TEXT
     ) -> Outcome:
-        """`seconds` that it may take, if not the server's usual time; `quote`: whether a fault may quote the
-        server's own words, which may quote the request."""
+        """`quote`: whether a fault may quote the server's own words, which may quote the request."""
         if not self._place.permits(text):
             return withheld(self._place, text)
         self._egress.record(self._place, text)
-        url, seconds = self.server.url + path, seconds or self.server.timeout
-        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
-        began, content = time.perf_counter(), b""
+        url, began, content = self.server.url + path, time.perf_counter(), b""
         try:
-            async with self._session.post(
-                url, data=json_bytes(body), allow_redirects=False, timeout=timeout
-            ) as response:
+            async with self._session.post(url, data=json_bytes(body), allow_redirects=False) as response:
                 status, wish = response.status, response.headers.get("Retry-After", "")
                 problem = f"more than {LARGEST_REPLY // 2**20} MB"
                 try:
@@ -89,7 +78,7 @@ class Client:
                 except asyncio.IncompleteReadError as error:
                     content, problem = error.partial, ""
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
-            return self._unanswered(error, seconds)
+            return self._unanswered(error)
         took, parsed = time.perf_counter() - began, None
         try:
             parsed = parse_json(content.decode("utf-8-sig", errors="replace"))
@@ -107,7 +96,7 @@ class Client:
             after = max(0.0, min(float(wish), LONGEST_HOLD))
         return replace(fault, after=after)
 
-    def _unanswered(self, error: Exception, seconds: float) -> Fault:
+    def _unanswered(self, error: Exception) -> Fault:
         url, name = self.server.shown, type(error).__name__
         kind, remedy, maybe_paid = FaultKind.UNREACHABLE, "start the server, or correct base_url", 0
         if isinstance(error, ssl.SSLError | aiohttp.ClientSSLError):  # the latter may be a ValueError, too
@@ -125,7 +114,7 @@ class Client:
             reason = f"no server answers at {url} ({why})"
         elif isinstance(error, asyncio.TimeoutError):
             kind, maybe_paid = FaultKind.TIMEOUT, 1
-            reason, remedy = f"no reply within {seconds:g} s", "raise timeout"
+            reason, remedy = f"no reply within {self.server.timeout:g} s", "raise timeout"
         else:
             reason, remedy, maybe_paid = f"the connection to {url} broke ({name})", "", 1
         return Fault(kind, reason, remedy, maybe_paid=maybe_paid)

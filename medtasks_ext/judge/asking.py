@@ -88,11 +88,10 @@ class JudgeEngine(ServerEngine):
         cost = self.judge.cost(most_tokens(_PROBE), 1)
         if not budget.reserve(self.judge.name, cost):
             return ""
-        body, seconds = chat_body(self.judge, _PROBE, None, limit=1), min(self.judge.timeout, PROBE_SECONDS)
-        async with self.client(self._servers[0]) as client:
-            reply = await client.ask(
-                body, _any_answer, path=_CHATS, seconds=seconds, quote=True, text=NO_TEXT
-            )
+        body, [server] = chat_body(self.judge, _PROBE, None, limit=1), self._servers
+        server = replace(server, timeout=min(server.timeout, PROBE_SECONDS))
+        async with self.client(server) as client:
+            reply = await client.ask(body, _any_answer, path=_CHATS, quote=True, text=NO_TEXT)
         budget.settle(self.judge.name, cost)
         if not isinstance(reply, Fault):
             return ""
