@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from medtasks_ext.engines import Answer, Engine, Outcome, Request
@@ -260,7 +261,7 @@ class TaskLM(StoredLM):
 
     def shares(self, other: TaskLM) -> bool:
         """Whether the prompts of two tasks about one document begin with a long text of this document's."""
-        if self._asks() != other._asks():
+        if self._asks != other._asks:
             return False
         try:
             mine, theirs = (
@@ -272,6 +273,7 @@ class TaskLM(StoredLM):
         alike = shared_characters(*mine)
         return any(shared_characters(*pair) - alike >= LONG for pair in zip(mine, theirs, strict=True))
 
+    @cached_property
     def _asks(self) -> tuple[Any, ...]:
         return self.task.dataset_given.id, int(self.task.config.num_fewshot or 0), self.places
 
