@@ -133,7 +133,8 @@ def look_at_answer(task: Task, request: Request, answer: Answer) -> tuple[str, l
                 "own, as with a wrong chat template or end token"
             )
         shows += ["it reasons first"] if endless or begin else []
-        if not cut:
-            valid = reader_of(task)(request.row or {}, answer.text)["valid"]
-            shows.append("an answer could be read" if valid else "no answer could be read")
+        with suppress(Exception):  # the score will say it; a look must not end a run
+            if not cut:
+                valid = reader_of(task)(request.row or {}, answer.text)["valid"]
+                shows.append("an answer could be read" if valid else "no answer could be read")
     return f"one question of {request.task}: {', '.join(shows) or 'answered'}", wrong
