@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from medtasks_ext.runs.records import TaskRecord
 
 #: Schema of the record.
-SCHEMA = 3
+SCHEMA = 4
 #: The suite's own rows, rows rebuilt from the original source, or invented sample rows.
 Source: TypeAlias = Literal["suite", "rebuilt", "synthetic"]
 #: The suite's words, ours, or the suite's with our own line of the strategy.
