@@ -41,6 +41,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 MANY, LEAST = 0.25, 32
 #: Seconds that a server rests after its connections have failed; doubled each time, at most LONGEST_PAUSE.
 FIRST_REST = 1.0
+#: Seconds of a server's wish to wait from which on the user is told.
+TOLD_FROM = 5.0
 #: Statuses by which a server says that it has too much to do.
 _REFUSALS = frozenset({429, 503, 529})
 
@@ -105,7 +107,7 @@ class ServerEngine(Engine):
         egress: Egress | None = None,
     ) -> None:
         self._servers, self._max_retries, self._read, self._say = servers, max_retries, read, say
-        self._answers = 0  # of all servers
+        self._answers, self._told_until = 0, -math.inf  # of all servers; when a wait is said again
         self.window = sum(one.connections for one in servers)
         self.addresses = [one.url for one in servers]
         self.egress: Egress = egress or Egress.of()
@@ -211,6 +213,7 @@ class ServerEngine(Engine):
             endpoint.under_way -= 1
             return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
         while True:
+            shown = endpoint.client.server.shown
             try:
                 got = await self.send(endpoint.client, request, body)
             except Exception as error:
@@ -219,10 +222,15 @@ class ServerEngine(Engine):
                 endpoint.under_way -= 1
             if isinstance(got, Answer):
                 self._answers += 1
+                if endpoint.failures and len(self.endpoints) > 1:
+                    self._say(f"{shown} answers again")
                 endpoint.answered()
                 return got
             was_ill = endpoint.failures > 0
             endpoint.failed(got)
+            if got.after >= TOLD_FROM and self.now() >= self._told_until:
+                self._told_until = self.now() + got.after
+                self._say(f"{shown} asks to wait (HTTP {got.status}): {got.after:.0f} s")
             tries, maybe_paid = tries + got.tries, maybe_paid + got.maybe_paid
             fault = replace(got, tries=tries, maybe_paid=maybe_paid, after=0.0)
             if got.status in _REFUSALS and self._answers > answers:

@@ -6,7 +6,7 @@ stands vLLM's asynchronous engine, in a loop and a thread of its own.
 How likely possible answers are: the tokens of all options make a tree. vLLM gives the log-probabilities of
 chosen tokens behind a text in one pass (`logprob_token_ids`), so options of one token take one pass together,
 and each further branching a short one behind the prompt, which the prefix cache holds by then. Where there is
-no such cache, the prompt is read anew with each option, as lm-eval does.
+no such cache or setting, the prompt is read anew with each option, as lm-eval does.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
+from inspect import signature
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -334,7 +335,9 @@ async def option_likelihoods(
         for place, token in enumerate(option):
             tree.setdefault(option[:place], set()).add(token)
     short = len(prompt) + _SHORT_PASS * (len(tree) - 1)
-    by_tree = max(map(len, tree.values())) <= MOST_IDS
+    # an older vLLM has no such setting
+    knows = "logprob_token_ids" in signature(SamplingParams).parameters
+    by_tree = knows and max(map(len, tree.values())) <= MOST_IDS
     if by_tree and (len(tree) == 1 or (cached and short < len(options) * len(prompt))):
         passes = [(behind, sorted(tree[behind])) for behind in sorted(tree, key=len)]
         first = 1  # by itself, so that the others find the prompt cached

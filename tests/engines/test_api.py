@@ -336,9 +336,11 @@ def test_connections_follow_what_the_server_takes(server, clock, places, every, 
 @pytest.mark.parametrize("wish", ["100000", "inf"])
 def test_a_wish_to_wait_for_long_is_capped(server, clock, wish):
     server.script = failing_first(1, Reply({}, 503, {"Retry-After": wish}))
-    outcomes, _ = run(model(server), asking(), clock)
+    lines = []
+    outcomes, _ = run(model(server), asking(), clock, say=lines.append)
     assert isinstance(outcomes["k0"], Answer)
     assert 60 <= sum(clock.pauses) <= 62
+    assert lines == [f"{server.url}/chat/completions asks to wait (HTTP 503): 60 s"]
 
 
 # ---------------------------------------------------------------------- the end of a run

@@ -87,9 +87,9 @@ def test_a_server_that_comes_back_is_asked_again(servers):
     servers[1].script, servers[0].script = script, taking(0.001)
 
     fast = SimpleNamespace(rule=lambda engine: setattr(engine, "now", lambda: 100 * time.monotonic()))
-    outcomes, _, _ = ask(servers[:2], 300, fast)
+    outcomes, lines, _ = ask(servers[:2], 300, fast)
     assert len(outcomes) == 300 and all(isinstance(got, Answer) for got in outcomes)
-    assert len(servers[1].asked) > 50
+    assert len(servers[1].asked) > 50 and lines[-1] == f"{servers[1].url}/chat/completions answers again"
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, FaultKind.KEY), (404, FaultKind.MODEL)])

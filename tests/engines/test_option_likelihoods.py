@@ -8,6 +8,7 @@ import math
 import sys
 from types import SimpleNamespace
 from types import SimpleNamespace as One
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -124,9 +125,14 @@ def read(prompt, options, *, cached: bool):
     return asyncio.run(option_likelihoods(asked, engine.output, cached=cached)), engine
 
 
+def _parameters(*, logprob_token_ids=None, **given):
+    ids = {"logprob_token_ids": logprob_token_ids} if logprob_token_ids else {}
+    return SimpleNamespace(**ids, **given)
+
+
 @pytest.fixture(autouse=True)
 def parameters(monkeypatch):
-    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace))
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=_parameters))
 
 
 options_of_tokens = st.lists(
@@ -134,10 +140,13 @@ options_of_tokens = st.lists(
 ).map(tuple)
 
 
-@given(options_of_tokens, st.booleans())
-def test_every_way_gives_the_sum_over_the_tokens_of_an_option(options, cached):
+@given(options_of_tokens, st.booleans(), st.booleans())
+def test_every_way_gives_the_sum_over_the_tokens_of_an_option(options, cached, ids):
+    """`ids`: whether vLLM gives log-probabilities of chosen tokens, which older ones do not."""
     prompt = tuple(range(100, 300))
-    outcome, engine = read(prompt, options, cached=cached)
+    known = _parameters if ids else lambda **given: SimpleNamespace(**given)
+    with patch.object(sys.modules["vllm"], "SamplingParams", known):
+        outcome, engine = read(prompt, options, cached=cached)
     for option, found in zip(options, outcome.likelihoods, strict=True):
         steps = (engine.value((*prompt, *option[:place]), token) for place, token in enumerate(option))
         assert found.value == pytest.approx(sum(steps))
