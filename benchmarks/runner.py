@@ -4,8 +4,9 @@ Answers take as long as the question says: lognormal seconds drawn from a hash o
 command waits for the same answers. The ideal is list scheduling: each question begins as soon as one of the
 places is free. The server notes when each request came and was answered; spans go from the first request to
 the last answer as the server saw them. Processor time a request is that of many less that of few, so that the
-start of a command counts nothing. Scores of ROUGE are counted while the model answers: what the ideal takes,
-over what the run took, is the share of its speed that is left.
+start of a command counts nothing; both commands write a record of each document (`--log_samples`). Scores of
+ROUGE are counted while the model answers: what the ideal takes, over what the run took, is the share of its
+speed that is left.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def command(rows: Rows, url: str, out: Path, places: int, *, plain: bool = False
     program = ["-m", "lm_eval", "run"] if plain else ["-m", "medtasks_ext", "run", "--no-preflight"]
     return [
         *(sys.executable, *program, "--model", "local-chat-completions", "--model_args", model),
-        *(("--include_path", f"{rows.folder}/built") if plain else ()),
+        *(("--log_samples", "--include_path", f"{rows.folder}/built") if plain else ()),
         *("--tasks", ",".join(rows.tasks), "--apply_chat_template"),
         *("--output_path", str(out)),
     ]
