@@ -338,7 +338,10 @@ class RunCall:
                     progress.say(f"cost: {money}")
                 if self.budget.exhausted:
                     progress.say(LIMIT_REACHED)
-        return asker.trouble.error
+        cause, error = asker.trouble.cause, asker.trouble.error
+        if error and cause and cause.kind.ends_all and not run.answers.asked:
+            raise error  # there is nothing to show
+        return error
 
     def _score_of(self, task: str) -> str:
         record = self.run.results().get(task)

@@ -265,10 +265,10 @@ class VllmEngine(Engine):
         self.lm.model.call(together(self._work(feed, done, turn) for _ in range(self.window)))
 
     async def _work(self, feed: Feed, done: Done, turn: asyncio.Lock) -> None:
-        """Answer requests, one after the other; a thread waits for the feed, which cannot wake this loop."""
+        """Answer requests, one after the other; a thread makes their tokens, and waits for more."""
         while True:
             async with turn:
-                while not (request := feed.take()):
+                while not (request := await asyncio.to_thread(feed.take)):
                     if feed.over:
                         return
                     await asyncio.to_thread(feed.wait, WAIT_SECONDS)

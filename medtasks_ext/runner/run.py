@@ -94,7 +94,7 @@ class Run:
     ) -> None:
         """Begin a call. A folder without outcomes, present or on their way in a batch, takes any settings."""
         identity, now = identity_of(model, arguments, asdict(settings)), versions()
-        if self.files.manifest.is_file() and (self.answers.asked or self.answers.faults):
+        if self.files.manifest.is_file() and self.answers.asked:
             self.load()
             if different := self.manifest.identity.differs_from(identity):
                 raise MedtasksError(
@@ -103,6 +103,8 @@ class Run:
                     remedy="use another --output_path, or the same settings to continue it",
                 )
         else:
+            with suppress(MedtasksError, OSError):  # of a call that got no answer
+                RunFolder(self.folder).results_file.unlink()
             self.manifest = Manifest(identity=identity, versions=now)
         self.manifest.sessions.append(
             Session(

@@ -81,6 +81,19 @@ def test_what_a_server_filters_is_no_answer_and_what_it_says_in_other_places_is_
     assert "server, so that the model gave none: 5." in Path("card/medical-evaluation.md").read_text("utf-8")
 
 
+def test_a_wrong_name_of_the_model_is_one_message_and_the_corrected_command_takes_the_folder(
+    medtasks, chip_ctc
+):
+    async def script(asked):
+        return await fair(asked) if asked.body["model"] == "right" else error(404, "no such model")
+
+    with Server(script) as server:
+        outcome = medtasks(*flags(server, model="wrong"))
+        assert outcome.code == 2 and not outcome.out and outcome.err.count("has no model 'wrong'") == 1
+        medtasks.done(*flags(server, model="right"))
+    assert len(list(Path("run").glob("results_*.json"))) == 1
+
+
 def test_a_gateways_own_name_of_a_model_that_reasons_is_asked_as_the_messages_say(
     medtasks, chip_ctc, monkeypatch
 ):
