@@ -88,7 +88,7 @@ class Answers:
         self._read: dict[Path, tuple[int, int]] = {}  # file -> bytes and lines of it that are known
         self._file: int | None = None
         self._lines: list[bytes] = []  # that the disk has not taken yet
-        self._lock, self._noting = threading.Lock(), threading.Lock()
+        self._lock, self._writing, self._noting = (threading.Lock() for _ in range(3))
         self._error: MedtasksError | None = None
         self._secrets: Secrets | None = None  # known when the first outcome comes
         self._noted: set[tuple[Any, ...]] = set()  # what this process has noted of hosts
@@ -133,8 +133,10 @@ class Answers:
     def known(self, keys: Iterable[str]) -> dict[str, Answer]:
         """Key -> answer, of those that have one."""
         found: dict[str, Answer] = {}
-        with self._lock:
+        if self._file is not None:
+            self._write(waits=True)
             self.check()
+        with self._lock:
             places = sorted((*self._index[key], key) for key in set(keys) if key in self)
         try:
             for path, lines in groupby(places, lambda place: place[0]):
@@ -178,8 +180,8 @@ class Answers:
                 self._index[key] = (self._path, self._end, len(line))
             self._lines.append(line)
             self._end += len(line)
-            if self._error is None:  # at once, so that who is killed loses nothing
-                self._write()
+        if self._error is None:  # at once, so that who is killed loses nothing
+            self._write()
         self.see(row)
         return row
 
@@ -245,29 +247,39 @@ class Answers:
     def _sync(self) -> None:
         """Make all survive a power cut; what comes meanwhile is written beside it."""
         assert self._file is not None
-        with self._lock:
-            self._write()
+        self._write(waits=True)
         try:
             os.fsync(self._file)
         except OSError as error:
             self._error = cannot_write(self._path, error)
 
-    def _write(self) -> None:
-        """Write what is new, so that it survives the end of this process; who calls has the lock."""
+    def _write(self, *, waits: bool = False) -> None:
+        """Write what is new, so that it survives the end of this process.
+
+        One thread writes for all, and what comes meanwhile, too. `waits`: for another thread that writes.
+        """
         assert self._file is not None
-        try:
-            self.held.touch()
-            content = memoryview(b"".join(self._lines))
-            while content:
-                content = content[os.write(self._file, content) :]
-        except MedtasksError as error:
-            self._error = error
-        except OSError as error:
-            self._error = cannot_write(self._path, error)
-            with suppress(OSError):
-                os.ftruncate(self._file, self._size)
-        else:
-            self._size, self._lines, self._error = self._end, [], None
+        while self._writing.acquire(blocking=waits):
+            try:
+                with self._lock:
+                    lines, end = [*self._lines], self._end
+                self.held.touch()
+                content = memoryview(b"".join(lines))
+                while content:
+                    content = content[os.write(self._file, content) :]
+                with self._lock:
+                    self._size, self._error = end, None
+                    del self._lines[: len(lines)]
+            except MedtasksError as error:
+                self._error = error
+            except OSError as error:
+                self._error = cannot_write(self._path, error)
+                with suppress(OSError):
+                    os.ftruncate(self._file, self._size)
+            finally:
+                self._writing.release()
+            if self._error is not None or not self._lines:
+                return
 
 
 @contextmanager

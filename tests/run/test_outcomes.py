@@ -391,3 +391,24 @@ def test_a_slow_disk_holds_up_nobody_who_looks_up_or_puts(tmp_path: Path, monkey
     assert len((tmp_path / "answers.jsonl").read_bytes().splitlines()) == 2
     go_on.set()
     answers.close()
+
+
+def test_a_slow_write_keeps_no_other_outcome_waiting(tmp_path, monkeypatch):
+    begun, go_on, written = threading.Event(), threading.Event(), os.write
+
+    def slow(file: int, content: bytes) -> int:
+        begun.set()
+        assert go_on.wait(60)
+        return written(file, content)
+
+    answers = Answers(tmp_path)
+    monkeypatch.setattr("medtasks_ext.run.store.os.write", slow)
+    first = threading.Thread(target=answers.put, args=(key(0), Answer("a"), "task", "0"))
+    first.start()
+    assert begun.wait(60)
+    answers.put(key(1), Answer("b"), "task", "1")  # returns while the other one is written
+    assert key(1) in answers
+    go_on.set()
+    first.join()
+    assert answers.known([key(0), key(1)]) == {key(0): Answer("a"), key(1): Answer("b")}
+    answers.close()
