@@ -18,9 +18,9 @@ A document's way:
    aggregations pool.
 
 How far it walks, counted by `tools/walk.py` as changes from one room to another: one
-document of MedQA (`run --limit 1 --model oracle --data sample --prompts own`) takes some 790, half of them
-for the table at its end, which is the report's first screen. A report on it takes some 420 in the terminal,
-and some 4,400 with its page, which describes every dataset.
+document of MedQA (`run --limit 1 --model oracle --data sample --prompts own`) takes some 840, half of them
+for the table at its end, which is the report's first screen. A report on it takes some 450 in the terminal,
+and some 2,700 with its page, which describes every dataset.
 
 Choices worth knowing:
 
