@@ -70,7 +70,7 @@ class Answers:
 
     Attributes:
         asked: task -> document -> its last question that was answered, or went into a file of a batch.
-        faults: key of a request without an answer -> why.
+        faults: task and document whose last request has no answer -> why.
         out: key of a request that went into a file of a batch, and did not come back -> the file.
         unsettled: what calls that were killed may have spent.
         damaged: lines that were not used: file and number.
@@ -81,7 +81,8 @@ class Answers:
     ) -> None:
         self.folder, self.damaged = folder, list[str]()
         self.asked: dict[str, dict[str, Asked]] = {}
-        self.faults, self.out, self.unsettled = dict[str, str](), dict[str, str](), Unsettled()
+        self.faults = dict[tuple[str, str], str]()
+        self.out, self.unsettled = dict[str, str](), Unsettled()
         part = f"-rank{rank}" if rank else ""
         self._path = folder / f"answers{part}.jsonl"
         self._index: dict[str, tuple[Path, int, int]] = {}  # key -> file, place and length of its line
@@ -120,10 +121,10 @@ class Answers:
             self.out.pop(key, None)
         elif row.get("out"):
             self.out[key] = row["out"]
-        if kind == "answer":
-            self.faults.pop(key, None)
+        if kind in ("answer", "question"):
+            self.faults.pop((row["task"], row["document"]), None)
         elif kind == "fault":
-            self.faults[key] = row["reason"] or row["kind"]
+            self.faults[row["task"], row["document"]] = row["reason"] or row["kind"]
         self.unsettled.see(row)
 
     def answered(self, task: str) -> dict[str, Asked]:

@@ -101,7 +101,8 @@ def look_at_answer(task: Task, request: Request, answer: Answer) -> tuple[str, l
     """What the first answer of a run shows, and what is wrong with it; no word of it."""
     usage, budget, wrong, shows = answer.usage, answer_budget(task), list[str](), list[str]()
     if usage:
-        shows += [f"{usage.prompt:,} tokens of prompt", f"{usage.completion:,} tokens of response"]
+        written = "1 token" if usage.completion == 1 else f"{usage.completion:,} tokens"
+        shows += [f"{usage.prompt:,} tokens of prompt", f"{written} of response"]
     if not request.options:
         begin, end, unclosed = reasoning_of(answer.text)
         opening = tuple(one.open for one in traces())

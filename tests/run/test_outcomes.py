@@ -56,7 +56,7 @@ def plain(*lines: tuple[str, Any]) -> list[Line]:
 def test_a_fault_is_no_answer_and_an_answer_settles_it(tmp_path):
     lines = plain(("a", 1.0), ("a", FAULT), ("b", 2.0))
     first = stored(tmp_path / "one", *lines)
-    assert not first.answered(TASK) and first.faults == {"a" * 32: FAULT.reason}
+    assert not first.answered(TASK) and first.faults == {(TASK, "document a"): FAULT.reason}
     assert first.unsettled == {(TASK, "a" * 32): [1.0], (TASK, "b" * 32): [2.0]}
     then = stored(tmp_path / "two", *lines, ("a", ANSWER, {"settles": 1.0}))
     assert then.answered(TASK) == {"document a": Asked("a" * 32, "")} and not then.faults
@@ -308,8 +308,8 @@ def test_what_is_put_comes_back_and_faults_are_no_answers(tmp_path_factory, outc
     again = Answers(folder, write=False)
     known = {key(n): outcome for n, outcome in enumerate(outcomes) if isinstance(outcome, Answer)}
     assert again.known(map(key, range(len(outcomes)))) == known
-    faults = ((key(n), outcome) for n, outcome in enumerate(outcomes) if isinstance(outcome, Fault))
-    assert again.faults == {name: fault.reason or fault.kind for name, fault in faults}
+    faults = ((str(n), outcome) for n, outcome in enumerate(outcomes) if isinstance(outcome, Fault))
+    assert again.faults == {("task", name): fault.reason or fault.kind for name, fault in faults}
     for line in (folder / "answers.jsonl").read_bytes().splitlines():
         assert isinstance(json.loads(line.decode("utf-8")), dict)
 

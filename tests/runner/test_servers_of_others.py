@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from medtasks_ext.run.store import Answers
 from medtasks_ext.runs.conditions import other_models
 from tests.conftest import outcomes
 from tests.engines.server import Reply, Server, chat, fair
@@ -92,6 +93,7 @@ def test_a_wrong_name_of_the_model_is_one_message_and_the_corrected_command_take
         assert outcome.code == 2 and not outcome.out and outcome.err.count("has no model 'wrong'") == 1
         medtasks.done(*flags(server, model="right"))
     assert len(list(Path("run").glob("results_*.json"))) == 1
+    assert not Answers(Path("run"), write=False).faults  # nothing of the wrong name is shown any more
 
 
 def test_a_gateways_own_name_of_a_model_that_reasons_is_asked_as_the_messages_say(
