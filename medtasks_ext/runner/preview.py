@@ -124,7 +124,7 @@ def preview(
     task = build_task(registry, name, settings)
     if not 0 <= place < len(task.eval_docs):
         what = f"{name} has documents 0 to {len(task.eval_docs) - 1}, not {place}"
-        raise MedtasksError(what, where="--document", remedy="count from 0")
+        raise MedtasksError(what, where="document", remedy="count from 0")
     document = task.eval_docs[place]
     dataset, strategy = registry.known(name)
     chosen = by_likelihood(strategy)
