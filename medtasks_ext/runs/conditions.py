@@ -219,7 +219,8 @@ def task_conditions(run: Conditions, loaded: LoadedRecord, config: Mapping[str, 
 #: What a server adds to a name that an alias or another name of the model leaves out: a date or the number of
 #: an edition, or a tag (`gpt-4o-2024-08-06`, `gemini-2.0-flash-001`, `mistral-large-2411`, `llama3:latest`).
 _DATE = r"20\d\d-?[01]\d-?[0-3]\d|[01]\d-[0-3]\d|[01]\d-20\d\d"
-_EDITIONS = re.compile(rf"([-_@:]({_DATE}|\d{{3,4}}|v\d+(:\d+)?)|:[a-z][a-z-]*)*")
+_EDITIONS = re.compile(rf"([-_@:]({_DATE}|\d{{3,4}}|v\d+(:\d+)?))*")
+_TAG = re.compile(r"(-latest|:[a-z][a-z-]*)\Z")
 _ODD = re.compile(r"[^\w./:@+-]")
 
 
@@ -229,11 +230,10 @@ def other_models(asked: str, served: Iterable[str]) -> list[str]:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two names are of one model: a provider may stand before one of them, an edition behind it."""
-    names = [name.lower().removesuffix("-latest") for name in (one, other)]
-    if not all("/" in name for name in names):
-        names = [name.rpartition("/")[2] for name in names]
-    short, long = sorted(names, key=len)
+    """Whether two names are of one model: providers may stand before one of them, an edition behind it."""
+    names = [_TAG.sub("", name.lower()).split("/") for name in (one, other)]
+    parts = min(map(len, names))
+    short, long = sorted(("/".join(name[-parts:]) for name in names), key=len)
     return long.startswith(short) and _EDITIONS.fullmatch(long, len(short)) is not None
 
 

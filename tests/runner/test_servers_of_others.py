@@ -147,7 +147,7 @@ def test_another_model_than_was_asked_for_is_said_at_the_end_in_the_report_and_o
 SAME = """
 gpt-4o gpt-4o-2024-08-06
 gpt-4o openai/gpt-4o
-openai/gpt-4o:free openai/gpt-4o
+openai/gpt-4o:free openai/gpt-4o-2024-08-06 openrouter/openai/gpt-4o
 gpt-4o-2024-08-06 gpt-4o
 gemini-1.5-pro models/gemini-1.5-pro-002
 gemini-2.5-pro-preview gemini-2.5-pro-preview-05-06

@@ -148,7 +148,7 @@ def test_every_setting_is_recorded_compared_and_published(medtasks, run, place):
 
 
 @pytest.mark.parametrize("place", NAMED)
-def test_every_SETTINGS_plain_lm_eval_is_read(medtasks, chip_ctc, built_tasks, monkeypatch, place):
+def test_every_setting_of_plain_lm_eval_is_read(medtasks, chip_ctc, built_tasks, monkeypatch, place):
     from lm_eval import tasks
     from lm_eval.__main__ import cli_evaluate
 
