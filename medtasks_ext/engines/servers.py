@@ -73,8 +73,9 @@ class Endpoint:
 
     def failed(self, fault: Fault) -> None:
         if fault.kind is FaultKind.UNREACHABLE:
-            self._rests_until = self._now() + min(LONGEST_PAUSE, FIRST_REST * 2.0**self.failures)
-            self.failures += 1
+            if not self.failures or self._rests_until <= self._now():  # others that broke at once say no more
+                rest = min(LONGEST_PAUSE, FIRST_REST * 2.0 ** min(self.failures, 64))
+                self._rests_until, self.failures = self._now() + rest, self.failures + 1
         elif fault.status in _REFUSALS:
             self._refused += (1 - self._refused) / max(LEAST, self.allowed)
             if self._refused >= MANY:
