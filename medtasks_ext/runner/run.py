@@ -103,8 +103,10 @@ class Run:
                     remedy="use another --output_path, or the same settings to continue it",
                 )
         else:
-            with suppress(MedtasksError, OSError):  # of a call that got no answer
-                RunFolder(self.folder).results_file.unlink()
+            former = RunFolder(self.folder)
+            with suppress(MedtasksError, OSError):
+                if not former.read_tasks():  # of a call that got no answer
+                    former.results_file.unlink()
             self.manifest = Manifest(identity=identity, versions=now)
         self.manifest.sessions.append(
             Session(
