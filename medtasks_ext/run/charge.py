@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from medtasks_ext.engines import Answer, Prompt, Request
+from medtasks_ext.engines import Answer, Prompt, Request, Usage
 from medtasks_ext.errors import MedtasksError
 
 if TYPE_CHECKING:
     from medtasks_ext.results.prices import Price
-    from medtasks_ext.run.store import Answers
+    from medtasks_ext.run.store import Answers, Row
 
 #: Tokens of a turn at most beside its text, and bytes of a text that a token covers at most on average.
 TURN_TOKENS, MOST_BYTES_PER_TOKEN = 64, 16
@@ -145,8 +145,15 @@ class Charge:
     def of(self, request: Request, answer: Answer) -> float:
         """Of an answer: by the server's count, if that can be the one of the texts."""
         usage = answer.usage
-        if usage is None or not counts_fit(request.prompt, answer):
-            return self.most(request)
+        return self._of(usage) if usage and counts_fit(request.prompt, answer) else self.most(request)
+
+    def of_row(self, row: Row) -> float | None:
+        """Of an outcome of an earlier call; where nobody noted it, what its tokens cost now."""
+        if row["outcome"] == "fault" or "cost" in row:
+            return float(row.get("cost") or 0.0)
+        return self._of(Usage(**row["usage"])) if "usage" in row else None
+
+    def _of(self, usage: Usage) -> float:
         return self.price.of(usage.prompt, usage.completion, min(usage.cached or 0, usage.prompt))
 
 
@@ -165,7 +172,5 @@ def budget_of(limit: float | None, charge: Charge | None, answers: Answers) -> B
     """Of all calls on a folder; what earlier ones spent is read under a limit alone."""
     if limit is None or charge is None:
         return Budget(limit)
-    unknown = {"answer": None, "fault": 0.0}
-    rows = (row for row in answers.rows() if row["outcome"] in unknown)
-    costs = [row.get("cost", unknown[row["outcome"]]) for row in rows]
-    return Budget(limit, costs, answers.unsettled.total())
+    rows = (row for row in answers.rows() if row["outcome"] in ("answer", "fault"))
+    return Budget(limit, [charge.of_row(row) for row in rows], answers.unsettled.total())
