@@ -176,12 +176,14 @@ class _Remembered(Remembering):
             of = _CHAT if "/chat/" in str(arguments.get("base_url")) else _TEXT
         dropped_secrets(arguments)
         started = int(os.environ.get("WORLD_SIZE", "1"))
-        if started > 1 and "HFLM" not in {kind.__name__ for kind in get_model(of).__mro__}:
+        may = started == 1 or "HFLM" in {kind.__name__ for kind in get_model(of).__mro__}
+        loaded = load_model(of, arguments, extra, say=print) if may else None
+        if loaded is None or loaded[0].world_size != started:
             what = f"{started} processes were started that do not share the documents among them"
             remedy = "`accelerate launch` shares them with medtasks-hf on several GPUs; else start one "
             remedy += "process: several addresses (base_url=URL+URL) or vLLM's data_parallel_size use several"
             raise MedtasksError(what, where=f"--model {PREFIX}{self.of}", remedy=f"{remedy} GPUs")
-        model, engine = load_model(of, arguments, extra, say=print)
+        model, engine = loaded
         identity = _identity(folder, of, arguments, model)
         answers = Answers(folder, rank=model.rank)
         for line in answers.damaged:

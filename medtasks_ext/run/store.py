@@ -181,8 +181,8 @@ class Answers:
                 self._index[key] = (self._path, self._end, len(line))
             self._lines.append(line)
             self._end += len(line)
-        if self._error is None:  # at once, so that who is killed loses nothing
-            self._write()
+        if self._error is None:  # who is killed loses nothing; what may be charged is noted, then sent
+            self._write(waits=kind == "intent")
         self.see(row)
         return row
 

@@ -85,7 +85,6 @@ def test_a_server_that_comes_back_is_asked_again(servers):
         return HANG_UP if asked.number < 16 else await taking(0.001)(asked)
 
     servers[1].script, servers[0].script = script, taking(0.001)
-
     fast = SimpleNamespace(rule=lambda engine: setattr(engine, "now", lambda: 100 * time.monotonic()))
     outcomes, lines, _ = ask(servers[:2], 300, fast, num_concurrent=16)
     assert len(outcomes) == 300 and all(isinstance(got, Answer) for got in outcomes)

@@ -19,9 +19,11 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.registry import get_model
 from lm_eval.tasks import TaskManager
 
+from medtasks_ext.engines.lm import LmEngine
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.run.asker import is_sampled, normalised
-from medtasks_ext.run.lm import register
+from medtasks_ext.run.lm import Remembering, register
+from medtasks_ext.run.store import Answers
 from tests.conftest import INCLUDED_ALONE
 from tests.engines.server import Asked, Reply, Server, chat
 
@@ -135,9 +137,7 @@ def test_a_killed_call_goes_on(tmp_path: Path, task, stops) -> None:
     assert done.returncode == 0, done.stderr
     assert "|exact_match|↑  |    1|" in done.stdout
     twice = sum(prompts(server).values()) - N
-    assert len(prompts(server)) == N and twice <= len(stops) * 20, (
-        "at most what one kill had in flight or not written"
-    )
+    assert len(prompts(server)) == N and twice <= len(stops) * 20, "more than a kill had in flight"
     lines = (tmp_path / "run/answers.jsonl").read_text().splitlines()
     assert len(lines) == N
 
@@ -231,10 +231,6 @@ def test_likelihoods_are_kept_also_rolling_ones_and_those_behind_nothing(tmp_pat
             blocks.append(len(requests))
             return [-float(len(request.args[0])) for request in requests]
 
-    from medtasks_ext.engines.lm import LmEngine
-    from medtasks_ext.run.lm import Remembering
-    from medtasks_ext.run.store import Answers
-
     options = [
         Instance("loglikelihood", {}, (before, option), place, metadata=("t", number, 1))
         for number, before in enumerate(["Pain?", "Fever?"])
@@ -242,8 +238,7 @@ def test_likelihoods_are_kept_also_rolling_ones_and_those_behind_nothing(tmp_pat
     ]
     bare = [Instance("loglikelihood", {}, ("", " A"), 0, metadata=("t", 2, 1))]
     texts = [
-        Instance("loglikelihood_rolling", {}, (number * "A text. ",), 0, metadata=("r", number, 1))
-        for number in (1, 2, 3)
+        Instance("loglikelihood_rolling", {}, (n * "A text. ",), 0, metadata=("r", n, 1)) for n in (1, 2, 3)
     ]
     for _ in range(2):
         wrapped = Counting()
@@ -274,3 +269,12 @@ def test_text_of_a_stranger_s_task_goes_to_this_machine_alone(tmp_path: Path, ta
 def test_a_folder_must_be_named() -> None:
     with pytest.raises(MedtasksError, match="add run=FOLDER"):
         get_model("medtasks-dummy").create_from_arg_string("")
+
+
+@pytest.mark.parametrize("name", ["DummyLM", "HFLM"])  # transformers shares them on several GPUs alone
+def test_processes_that_do_not_share_the_documents_are_refused(tmp_path: Path, monkeypatch, name) -> None:
+    kind = type(name, (get_model("dummy"),), {})
+    monkeypatch.setattr("medtasks_ext.harness.get_model", lambda name: kind)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(MedtasksError, match="2 processes were started that do not share the documents"):
+        model("dummy", tmp_path / "run")
