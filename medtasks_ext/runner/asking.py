@@ -27,7 +27,7 @@ from medtasks_ext.prompts.template import layout_template
 from medtasks_ext.run.asker import Asker, Chat, Job, request_of
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Asked
-from medtasks_ext.runner.evaluate import Settings, answer_budget, evaluate_task, rendered_prompt, text_of
+from medtasks_ext.runner.evaluate import Settings, answer_budget, evaluate_task, prompts_of, text_of
 from medtasks_ext.runner.run import Run, failed, loaded_record
 from medtasks_ext.runner.tally import Trouble
 from medtasks_ext.runs.manifest import TaskEntry, TaskState
@@ -263,9 +263,11 @@ class TaskLM(StoredLM):
         """Whether the prompts of two tasks about one document begin with a long text of this document's."""
         if self._asks != other._asks:
             return False
+        how = self.asker.settings, self.apply_chat_template
         try:
+            ends = self.places[0], self.places[-1]
             mine, theirs = (
-                [self._prompt(task, place) for place in (self.places[0], self.places[-1])]
+                prompts_of(task, [task.eval_docs[place] for place in ends], *how)
                 for task in (self.task, other.task)
             )
         except Exception:  # said when the task's own turn comes
@@ -276,11 +278,6 @@ class TaskLM(StoredLM):
     @cached_property
     def _asks(self) -> tuple[Any, ...]:
         return self.task.dataset_given.id, int(self.task.config.num_fewshot or 0), self.places
-
-    def _prompt(self, task: MedicalTask, place: int) -> str:
-        row, settings = task.eval_docs[place], self.asker.settings
-        prompt = rendered_prompt(task, row, settings, self.apply_chat_template)
-        return str(getattr(prompt, "prompt", prompt))
 
     def entry(self, entry: TaskEntry) -> TaskEntry:
         """What the manifest says of the task now, with how it was asked."""

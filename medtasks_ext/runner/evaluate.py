@@ -185,8 +185,9 @@ def prompts_of(
     chat_template: ChatTemplate | None,
     shots: int | None = None,
 ) -> list[str]:
-    """The prompts of documents, as texts."""
-    return [str(rendered_prompt(task, one, settings, chat_template, shots)) for one in documents]
+    """The prompts of documents, as texts: those of a conversation in JSON."""
+    prompts = (rendered_prompt(task, one, settings, chat_template, shots) for one in documents)
+    return [str(getattr(prompt, "prompt", prompt)) for prompt in prompts]
 
 
 def takes_system_turn(chat_template: ChatTemplate) -> bool:
