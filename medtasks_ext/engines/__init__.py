@@ -53,7 +53,7 @@ class Likelihood(NamedTuple):
     greedy: bool  # whether greedy decoding writes it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     text: str  # empty only if the model ended at once, was cut within its reasoning, or was filtered
     finish: str = ""  # why the response ended: `stop`, `length`, `content_filter`, …; empty where nobody says

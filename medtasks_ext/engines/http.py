@@ -9,6 +9,7 @@ import asyncio
 import os
 import ssl
 import time
+from codecs import BOM_UTF8
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -67,33 +68,36 @@ class Client:
         if not self._place.permits(text):
             return withheld(self._place, text)
         self._egress.record(self._place, text)
-        url, began, content = self.server.url + path, time.perf_counter(), b""
+        url, began, content = self.server.url + path, time.perf_counter(), bytearray()
         try:
-            async with self._session.post(url, data=json_bytes(body), allow_redirects=False) as response:
-                status, wish = response.status, response.headers.get("Retry-After", "")
-                problem = f"more than {LARGEST_REPLY // 2**20} MB"
-                try:
-                    await response.content.readexactly(LARGEST_REPLY + 1)
+            response = await self._session.post(url, data=json_bytes(body), allow_redirects=False)
+            try:
+                while len(content) <= LARGEST_REPLY and (block := await response.content.readany()):
+                    content += block
+            finally:
+                if not response.closed:  # one that was read whole has given its connection back
                     response.close()
-                except asyncio.IncompleteReadError as error:
-                    content, problem = error.partial, ""
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
             return self._unanswered(error)
-        took, parsed = time.perf_counter() - began, None
+        took, status, parsed, problem = time.perf_counter() - began, response.status, None, ""
         try:
-            parsed = parse_json(content.decode("utf-8-sig", errors="replace"))
+            if len(content) > LARGEST_REPLY:
+                raise JsonError(f"more than {LARGEST_REPLY // 2**20} MB")
+            parsed = parse_json(content.removeprefix(BOM_UTF8).decode(errors="replace"))
         except JsonError as error:
-            problem = problem or ("no JSON" if error.line else str(error))
+            problem = "no JSON" if error.line else str(error)
         is_done = 200 <= status < 300
         if is_done and problem:
             reason = f"the server sent no completion ({problem})"
             return Fault(FaultKind.MALFORMED, reason, status=status, maybe_paid=1)
         if is_done or is_filtered(status, parsed):
             outcome = read(parsed if is_done else FILTERED, quote)
-            return replace(outcome, seconds=took) if isinstance(outcome, Answer) else outcome
+            if isinstance(outcome, Answer):
+                outcome.seconds = took
+            return outcome
         fault, after = status_fault(status, parsed, self.server, quote=quote), 0.0
         with suppress(ValueError):  # a date, which few write, or nothing that can be read
-            after = max(0.0, min(float(wish), LONGEST_HOLD))
+            after = max(0.0, min(float(response.headers.get("Retry-After", "")), LONGEST_HOLD))
         return replace(fault, after=after)
 
     def _unanswered(self, error: Exception) -> Fault:
@@ -131,10 +135,10 @@ class _Connector(aiohttp.TCPConnector):
         super().__init__(**settings)
         self._egress = egress
 
-    async def connect(self, *arguments: Any, **more: Any) -> Any:
-        connection = await super().connect(*arguments, **more)
-        peer = connection.transport.get_extra_info("peername") if connection.transport else None
+    async def _create_connection(self, *arguments: Any, **more: Any) -> Any:
+        made = await super()._create_connection(*arguments, **more)
+        peer = made.transport.get_extra_info("peername") if made.transport else None
         if self._egress and not (peer and self._egress.holds(str(peer[0]))):
-            connection.close()
+            made.close()
             raise _ElsewhereError
-        return connection
+        return made
