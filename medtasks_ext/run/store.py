@@ -35,7 +35,7 @@ from medtasks_ext.atomic import (
     sync_folder,
 )
 from medtasks_ext.egress import AskedServer, Permission, Text
-from medtasks_ext.engines import Answer, Likelihood, Outcome, Usage
+from medtasks_ext.engines import Answer, Fault, Likelihood, Outcome, Usage
 from medtasks_ext.errors import MedtasksError
 from medtasks_ext.jsonfile import json_bytes, parse_json
 from medtasks_ext.keys import Secrets
@@ -162,21 +162,21 @@ class Answers:
         `task`, `document`: whose request it was. `about`: what else the line says.
         """
         kind, said = outcome.__class__.__name__.lower(), {**_said(outcome), **(about or {})}
-        row = self.note(key, kind, task, document, said)
-        return answer_of(row) if kind == "answer" else outcome
+        hides = self.note(key, kind, task, document, said)
+        return answer_of(hides) if hides and kind == "answer" else outcome
 
-    def note(self, key: str, kind: str, task: str, document: str, said: Row) -> Row:
-        """Add a line, and give what it says, without secrets; a key's first answer counts."""
+    def note(self, key: str, kind: str, task: str, document: str, said: Row) -> Row | None:
+        """Add a line, and give what it says where it hides secrets; a key's first answer counts."""
         row: Row = {"key": key, "outcome": kind, "task": task, "document": document, **said}
         row["at"] = round(time.time(), 3)
-        self._secrets = self._secrets or Secrets.known()
+        self._secrets, hides = self._secrets or Secrets.known(), None
         body = json_bytes(row)
         if (hidden := self._secrets.hidden(body)) != body:
-            row = parse_json(hidden)
+            row = hides = parse_json(hidden)
         line = _line(hidden)
         with self._lock:
             if key in self and kind in ("answer", "fault", "intent"):
-                return row
+                return hides
             if kind == "answer":
                 self._index[key] = (self._path, self._end, len(line))
             self._lines.append(line)
@@ -184,20 +184,22 @@ class Answers:
         if self._error is None:  # who is killed loses nothing; what may be charged is noted, then sent
             self._write(waits=kind == "intent")
         self.see(row)
-        return row
+        return hides
 
     def sent(self, place: AskedServer, text: Text) -> None:
         """Note on the disk that a host gets text of a dataset; an error means that nothing may be sent.
 
         `way`: why it may receive text that is not open, or that it may not.
         """
+        whom = place.host, text.dataset, text.is_open, place.way
+        if not text.dataset or whom in self._noted:
+            return
         said = {"host": place.host, "dataset": text.dataset, "open": text.is_open, "way": place.way.value}
-        noted = tuple(said.values())
         with self._noting:
-            if text.dataset and noted not in self._noted:
-                self.note(key_of(place.host, noted), "sent", "", "", said)
+            if whom not in self._noted:
+                self.note(key_of(place.host, tuple(said.values())), "sent", "", "", said)
                 self.flush()
-                self._noted.add(noted)
+                self._noted.add(whom)
 
     def flush(self) -> None:
         """Bring everything to the disk, so that it survives a power cut, too."""
@@ -380,17 +382,21 @@ class Unsettled(dict[tuple[str, str], list[float]]):
 
 
 def _line(body: bytes) -> bytes:
-    return b'%s,"hash":"%s"}\n' % (body[:-1], _hash(body[:-1]))
+    whole = body[:-1]
+    return b'%s,"hash":"%s"}\n' % (whole, _hash(whole))
 
 
 def _hash(body: bytes) -> bytes:
     return sha256(body).hexdigest()[:HASH].encode()
 
 
+#: Name of each field, and what it is as ever.
+_FIELDS = {kind: [(one.name, one.default) for one in fields(kind)] for kind in (Answer, Fault, Usage)}
+
+
 def _said(value: Outcome | Usage) -> Row:
     """The fields that are not as ever."""
-    held = ((one, getattr(value, one.name)) for one in fields(value))
-    said = {one.name: item for one, item in held if item != one.default}
+    said = {name: item for name, ever in _FIELDS[type(value)] if (item := getattr(value, name)) != ever}
     if isinstance(usage := said.get("usage"), Usage):
         said["usage"] = _said(usage)
     return said
