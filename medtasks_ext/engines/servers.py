@@ -214,7 +214,6 @@ class ServerEngine(Engine):
             endpoint.under_way -= 1
             return Fault(FaultKind.ENGINE, what_happened(error), tries=0)
         while True:
-            shown = endpoint.client.server.shown
             try:
                 got = await self.send(endpoint.client, request, body)
             except Exception as error:
@@ -224,13 +223,14 @@ class ServerEngine(Engine):
             if isinstance(got, Answer):
                 self._answers += 1
                 if endpoint.failures and len(self.endpoints) > 1:
-                    self._say(f"{shown} answers again")
+                    self._say(f"{endpoint.client.server.shown} answers again")
                 endpoint.answered()
                 return got
             was_ill = endpoint.failures > 0
             endpoint.failed(got)
             if got.after >= TOLD_FROM and self.now() >= self._told_until:
                 self._told_until = self.now() + got.after
+                shown = endpoint.client.server.shown
                 self._say(f"{shown} asks to wait (HTTP {got.status}): {got.after:.0f} s")
             tries, maybe_paid = tries + got.tries, maybe_paid + got.maybe_paid
             fault = replace(got, tries=tries, maybe_paid=maybe_paid, after=0.0)
@@ -258,6 +258,8 @@ class ServerEngine(Engine):
 
     def _free(self) -> Endpoint | None:
         """The server for the next request: of those with a place, the one that is least full."""
+        if len(self.endpoints) == 1:  # each request asks
+            return self.endpoints[0] if self.endpoints[0].takes(well=False) else None
         well = self._well()
         found = [one for one in self.endpoints if one.takes(well=well)]
         return min(found, key=lambda one: one.under_way / one.allowed, default=None)

@@ -257,7 +257,7 @@ class TaskLM(StoredLM):
         #: whether turns go to the model as they are, in the JSON of lm-eval's class
         its_own = getattr(self._template, "__qualname__", "") == "TemplateAPI.apply_chat_template"
         self._as_turns = its_own and not getattr(asker.model, "tokenized_requests", True)
-        self._scores = False
+        self._identity, self._scores = asker.run.manifest.identity.digest, False
 
     def shares(self, other: TaskLM) -> bool:
         """Whether the prompts of two tasks about one document begin with a long text of this document's."""
@@ -315,7 +315,7 @@ class TaskLM(StoredLM):
         requests = [
             request_of(
                 instances,
-                asker.run.manifest.identity.digest,
+                self._identity,
                 document,
                 draw=draw,
                 seed=getattr(asker.model, "_seed", None),
