@@ -152,7 +152,7 @@ class ApiEngine(ServerEngine):
     def __init__(self, lm: TemplateAPI, *, replicas: Sequence[str] = (), **how: Any) -> None:
         read = reader_of(type(lm))
         assert read is not None
-        self._lm = lm
+        self._lm, self.tokenises = lm, lm.tokenized_requests
         servers = [_server(lm, url) for url in (str(lm.base_url or ""), *replicas)]
         super().__init__(servers, max(0, lm.max_retries), read, **how)
         self._places = [self.egress.place(url) for url in self.addresses]

@@ -97,6 +97,7 @@ class ServerEngine(Engine):
     """
 
     now: Callable[[], float] = staticmethod(time.monotonic)
+    tokenises: bool = False  # whether a thread makes requests ready, since the loop would stand still
 
     def __init__(
         self,
@@ -177,22 +178,24 @@ class ServerEngine(Engine):
             await together(self._work(feed, done) for _ in range(2 * self.window + 8))
 
     async def _work(self, feed: Feed, done: Done) -> None:
-        while taken := self._taken(feed) or await self._next(feed):
+        while taken := (not self.tokenises and await self._taken(feed)) or await self._next(feed):
             outcome = await self._outcome(*taken)
             if isinstance(outcome, Fault) and outcome.kind.ends_all:
                 self.give_up(outcome)
             done(taken[0], outcome)
 
-    def _taken(self, feed: Feed) -> tuple[Request, Endpoint] | None:
+    async def _taken(self, feed: Feed) -> tuple[Request, Endpoint] | None:
         """A request and its place, if there is one now; a further try comes before requests that are new."""
         if self.ended or self._further.locked() or not (endpoint := self._free()):
             return None
-        if (request := feed.take()) is None:
-            self._looks = True  # what came since the first look wakes nobody
-            request = feed.take()
-        if request is None:
-            return None
         endpoint.under_way += 1
+        request = None if self.tokenises else feed.take()
+        if request is None:
+            self._looks = True  # what came since the first look wakes nobody
+            request = await asyncio.to_thread(feed.take) if self.tokenises else feed.take()
+        if request is None:
+            endpoint.under_way -= 1
+            return None
         return request, endpoint
 
     async def _next(self, feed: Feed) -> tuple[Request, Endpoint] | None:
@@ -200,9 +203,10 @@ class ServerEngine(Engine):
         self._changed.set()  # what was asked before may have left a place
         async with self._new:
             while not (self.ended or feed.over):
-                if taken := self._taken(feed):
+                self._changed.clear()
+                if taken := await self._taken(feed):
                     return taken
-                await self._wait()
+                await self._changed.wait()
         return None
 
     async def _outcome(self, request: Request, endpoint: Endpoint) -> Outcome:

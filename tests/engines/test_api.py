@@ -10,6 +10,8 @@ import shutil
 import socket
 import ssl
 import subprocess
+import threading
+from dataclasses import replace
 
 import pytest
 from lm_eval.api.instance import Instance
@@ -41,8 +43,6 @@ from tests.engines.conftest import (
     untokenised,
 )
 from tests.engines.server import HANG_UP, Reply, Server, chat
-
-# ---------------------------------------------------------------------- what is sent
 
 
 def azure(**settings):
@@ -144,9 +144,6 @@ def test_what_no_model_takes_is_a_fault_of_its_request_without_text_of_the_row(s
     assert isinstance(outcomes["k1"], Answer) and len(server.asked) == 1
 
 
-# ---------------------------------------------------------------------- connections
-
-
 def dead_address():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
@@ -216,9 +213,6 @@ def test_an_address_that_nothing_can_be_sent_to_ends_the_run(clock):
     assert len(outcomes) == 1 and engine.ended.kind is FaultKind.MODEL and "secret" not in repr(engine.ended)
 
 
-# ---------------------------------------------------------------------- certificates
-
-
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     if shutil.which("openssl") is None:
@@ -246,9 +240,6 @@ def test_certificates_are_checked_as_the_model_says(certificate, clock):
         known, _ = run(model(url, ca_cert_path=str(certificate / "cert.pem")), asking(), clock)
         blind, _ = run(model(url, verify_certificate=False), asking(), clock)
         assert known["k0"].text == blind["k0"].text == "Yes."
-
-
-# ---------------------------------------------------------------------- tries
 
 
 @pytest.mark.parametrize(
@@ -343,9 +334,6 @@ def test_a_wish_to_wait_for_long_is_capped(server, clock, wish):
     assert lines == [f"{server.url}/chat/completions asks to wait (HTTP 503): 60 s"]
 
 
-# ---------------------------------------------------------------------- the end of a run
-
-
 @pytest.mark.parametrize("status", [401, 402, 404])
 def test_a_fault_that_no_request_escapes_ends_the_run(server, clock, status):
     async def script(asked):
@@ -420,15 +408,24 @@ def test_an_interrupted_feed_does_not_wait_for_a_server_that_wants_to_be_left_al
     assert len(outcomes) == len(server.asked) < 10
 
 
+def test_tokens_of_one_request_hold_up_no_answer_to_another(server):
+    came = threading.Event()
+
+    class Slow(ListFeed):
+        def take(self):
+            assert len(self.left) != 1 or came.wait(20)
+            return super().take()
+
+    texts = Slow(replace(one, prompt="Is it?") for one in asking(2))
+    ApiEngine(model(server, tokenised, "/completions")).run(texts, lambda *done: came.set())
+
+
 def test_an_error_of_the_caller_ends_the_run(server, clock):
     def full(request, outcome):
         raise MedtasksError("the disk is full")
 
     with pytest.raises(MedtasksError, match="disk is full"):
         clock.rule(ApiEngine(model(server))).run(ListFeed(asking(20)), full)
-
-
-# ---------------------------------------------------------------------- many at a time
 
 
 def test_all_places_are_taken_at_all_times_and_outcomes_come_as_they_finish(server, clock):
@@ -495,9 +492,6 @@ def test_many_connections_and_every_kind_of_fault_give_each_request_one_outcome(
         else:
             assert got.text == f"Is it? {i}"
     assert server.most_connections <= 256
-
-
-# ---------------------------------------------------------------------- models, keys, imports
 
 
 def test_models_that_send_or_read_in_their_own_way_are_left_to_others():
