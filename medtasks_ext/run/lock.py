@@ -112,9 +112,16 @@ def _touched(path: Path) -> float:
 
 def _lives_here(held: dict[str, object]) -> bool | None:
     """Whether a process of this machine lives; None of one elsewhere, or where no system says it."""
-    if held.get("place") != _place() or not held.get("started"):
+    if held.get("place") != _place():
         return None
-    return _began(int(str(held.get("process", 0)))) == held["started"]
+    process = int(str(held.get("process", 0)))
+    if not held.get("started"):  # macOS: a number that is there may be another one's by now
+        try:
+            os.kill(process, 0)
+        except OSError as error:
+            return None if isinstance(error, PermissionError) else False
+        return None
+    return _began(process) == held["started"]
 
 
 def _place() -> str:

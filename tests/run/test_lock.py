@@ -82,6 +82,7 @@ def test_the_folder_of_a_process_that_was_killed_is_taken_over(holder, tmp_path)
     [
         ({"started": "1"}, None),  # its number was given again
         ({"process": 2**22 + 1}, None),  # it is gone
+        ({"process": 2**22 + 1, "started": None}, None),  # all that a Mac says
         # where process numbers mean something else, that one is not found says nothing: touches tell
         ({"place": "a container", "process": 2**22 + 1}, "medtasks run"),
     ],
