@@ -159,12 +159,12 @@ class Charge:
 
 def check_limit(limit: float | None, price: Price | None) -> None:
     """Refuse a limit that nobody can keep."""
-    if limit is None or (isfinite(limit) and limit >= 0 and price is not None):
-        return
-    what = "needs an amount in USD, and the price of the model"
-    remedy = (
-        "write that into a --config file, in USD per million tokens: metadata: {price: {input: …, output: …}}"
-    )
+    what, remedy = f"{limit} is no amount of money", "give one in US dollars, such as 5"
+    if limit is None or (isfinite(limit) and limit >= 0):
+        if limit is None or price is not None:
+            return
+        what = "cannot be kept without the price of the model, in USD"
+        remedy = "write it into a --config file, per million tokens: metadata: {price: {input: …, output: …}}"
     raise MedtasksError(what, where="--max-cost", remedy=remedy)
 
 
