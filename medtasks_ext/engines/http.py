@@ -13,6 +13,7 @@ from codecs import BOM_UTF8
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 
@@ -133,12 +134,15 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, egress: Egress | None, **settings: Any) -> None:
         super().__init__(**settings)
-        self._egress = egress
+        self._egress, self._looked_at = egress, WeakSet[Any]()
 
-    async def _create_connection(self, *arguments: Any, **more: Any) -> Any:
-        made = await super()._create_connection(*arguments, **more)
-        peer = made.transport.get_extra_info("peername") if made.transport else None
+    async def connect(self, *arguments: Any, **more: Any) -> Any:
+        connection = await super().connect(*arguments, **more)
+        if connection.protocol in self._looked_at:  # it is kept open, and leads where it led
+            return connection
+        peer = connection.transport.get_extra_info("peername") if connection.transport else None
         if self._egress and not (peer and self._egress.holds(str(peer[0]))):
-            made.close()
+            connection.close()
             raise _ElsewhereError
-        return made
+        self._looked_at.add(connection.protocol)
+        return connection
