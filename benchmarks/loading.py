@@ -49,7 +49,7 @@ def _umbrella(measured: dict[str, Any], n_rows: int) -> Row:
     return Row(name, figures, f"under {SECONDS} s, {GIGABYTES} GB", met)
 
 
-def prepare(folder: Path, n_rows: int) -> None:
+def prepare(folder: Path, n_rows: int, n_words: int = 200) -> None:
     """Copy the BRIDGE tasks, build what lm-eval indexes, and write rows for them."""
     from medtasks_ext.registry import Registry
     from medtasks_ext.registry.build import build
@@ -59,14 +59,14 @@ def prepare(folder: Path, n_rows: int) -> None:
     registry = Registry(root)
     build(registry, folder / "built")
     for item in registry.datasets.values():
-        _write(item, folder / "data" / "bridge", n_rows)
+        _write(item, folder / "data" / "bridge", n_rows, n_words)
 
 
 def _official(dataset: Dataset) -> str:
     return dataset.blocks["rows"]["official_name"]
 
 
-def _write(dataset: Dataset, folder: Path, n_rows: int) -> None:
+def _write(dataset: Dataset, folder: Path, n_rows: int, n_words: int) -> None:
     """Rows in BRIDGE's layout: random inputs, gold answers taken from the sample rows."""
     rng = random.Random(dataset.id)
     samples = [json.loads(line) for line in dataset.sample_file.read_text(encoding="utf-8").splitlines()]
@@ -83,7 +83,7 @@ def _write(dataset: Dataset, folder: Path, n_rows: int) -> None:
                 "split": "test",
                 "id": f"{path.name} {number}",
                 "instruction": instruction,
-                "input": text(rng, language, 200),
+                "input": text(rng, language, n_words),
                 "output": rng.choice(golds),
             }
             for number in range(size)

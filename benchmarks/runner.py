@@ -15,8 +15,8 @@ import asyncio
 import heapq
 import json
 import math
+import os
 import random
-import resource
 import signal
 import statistics
 import subprocess
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TASKS, N, MANY, FEW = 20, 640, 20_000, 2000
+TASKS_OF_BRIDGE, LONG = 87, 140_000
 PAIRS, KILLS = 3, 30
 #: Of tasks whose score is a mean over documents, and of those that are scored by ROUGE.
 PLAIN = ("text_classification", "natural_language_inference")
@@ -67,6 +68,10 @@ def run(quick: bool) -> Iterator[Row]:
         what = f"runner: {MANY // size:,} answers, ROUGE beside 1,024 places: speed of generation alone"
         yield Row(what, f"{kept:.3f}", "at least 0.97", kept >= 0.97)
         yield from _killed(folder, rows, kills)
+        long = prepare(folder / "long", TASKS_OF_BRIDGE, LONG // TASKS_OF_BRIDGE // size, None, n_words=1400)
+        peak = measured(folder / "memory", long, Scripted(median=0.05, sigma=0.0)).peak
+        n = LONG // TASKS_OF_BRIDGE // size * TASKS_OF_BRIDGE
+        yield _at_most(f"{n:,} documents of 9,000 characters, {TASKS_OF_BRIDGE} tasks", peak, 1.5, "GB")
 
 
 def _at_most(what: str, found: float, most: float, unit: str = "times") -> Row:
@@ -108,17 +113,19 @@ class Rows(NamedTuple):
     tasks: list[str]
 
 
-def prepare(folder: Path, n_tasks: int, n_rows: int, kinds: tuple[str, ...] = PLAIN) -> Rows:
-    """Tasks of BRIDGE with random rows of their own."""
+def prepare(
+    folder: Path, n_tasks: int, n_rows: int, kinds: tuple[str, ...] | None = PLAIN, n_words: int = 200
+) -> Rows:
+    """Tasks of BRIDGE with random rows of their own; `kinds`: all by default."""
     import loading
 
-    loading.prepare(folder, n_rows)
+    loading.prepare(folder, n_rows, n_words)
     from medtasks_ext.registry import Registry
 
     names = [
         name
         for name, dataset in Registry(folder / "tasks").datasets.items()
-        if dataset.metadata.task_type in kinds
+        if kinds is None or dataset.metadata.task_type in kinds
     ]
     return Rows(folder, sorted(names)[:n_tasks])
 
@@ -142,27 +149,26 @@ class Measured(NamedTuple):
     first: float  # from the start of the command to its first request
     last_score: float  # from the last answer to the last score
     processor: float
+    peak: float  # of its memory, in GB
     scores: dict[str, float | None]
 
 
 def measured(out: Path, rows: Rows, script: Scripted, *, plain: bool = False) -> Measured:
     """Run a command against a server of its own."""
     with server(out.with_suffix(".log"), script) as url:
-        began, before = time.time(), _processor()
+        began, quiet = time.time(), {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         asks = command(rows, url, out, script.places, plain=plain)
-        subprocess.run(asks, env=environment_of(rows), cwd=ROOT, check=True, capture_output=True)
-        took = _processor() - before
+        child = subprocess.Popen(asks, env=environment_of(rows), cwd=ROOT, **quiet)  # type: ignore[call-overload]
+        _, status, used = os.wait4(child.pid, 0)
+        if status:
+            raise subprocess.CalledProcessError(status, asks)
     answered = [item for item in log_of(out.with_suffix(".log")) if "answered" in item]
     first, last = min(item["came"] for item in answered), max(item["answered"] for item in answered)
     ordered = sorted(answered, key=lambda item: item["came"])
     ideal = _list_scheduling([item["seconds"] for item in ordered], script.places)
     scored = max(file.stat().st_mtime for file in out.rglob("samples_*.jsonl")) if not plain else last
-    return Measured((last - first) / ideal, first - began, scored - last, took, _scores(out))
-
-
-def _processor() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    took, peak = used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e9
+    return Measured((last - first) / ideal, first - began, scored - last, took, peak, _scores(out))
 
 
 def _list_scheduling(durations: list[float], places: int) -> float:

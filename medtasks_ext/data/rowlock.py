@@ -44,7 +44,7 @@ from medtasks_ext.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from medtasks_ext.prompts.documents import Document, Documents
+    from medtasks_ext.prompts.documents import Document
     from medtasks_ext.prompts.load import RowCheck
 
 
@@ -85,7 +85,7 @@ def kept_hash(dataset: Dataset, documents: Sequence[Document]) -> str | None:
     return folded(once(documents)) if dataset.metadata.access == "open" else None
 
 
-def are_locked(dataset: Dataset, documents: Documents) -> bool | None:
+def are_locked(dataset: Dataset, documents: Sequence[Document]) -> bool | None:
     """Whether every test document is the locked one, in its order; None where the lock says nothing of that.
 
     So it is where the task reads rows in another way than when the lock was written.
@@ -99,7 +99,7 @@ def are_locked(dataset: Dataset, documents: Documents) -> bool | None:
 _known: dict[tuple[object, ...], tuple[str | None, bool]] = {}
 
 
-def local_rows(dataset: Dataset, asked: Documents | None) -> tuple[str | None, bool]:
+def local_rows(dataset: Dataset, asked: Sequence[Document] | None) -> tuple[str | None, bool]:
     """Of local rows: their hash as a lock keeps it, and whether the lock knows the suite's rows as others.
 
     Looked at once per process. `asked`: the test documents, where they are those that a check makes but for

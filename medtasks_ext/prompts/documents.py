@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from medtasks_ext.egress import UNKNOWN_TEXT, Text
 from medtasks_ext.privacy import RowValueError, excerpt
@@ -53,14 +54,19 @@ class Loaded:
 
     record: LoadedRecord
     labels: list[str] = field(default_factory=list)  # distinct gold labels of the test file, sorted
-    targets: list[str] = field(default_factory=list)  # and gold answers as written
+    test: Sequence[Document] = ()
     database_file: str | None = None
-    shots: Documents | None = None
+    shots: Sequence[Document] = ()
     text: Text = UNKNOWN_TEXT  # whose text the documents hold
 
     @cached_property
     def label_space(self) -> frozenset[str]:
         return frozenset(self.labels)
+
+    @cached_property
+    def targets(self) -> list[str]:
+        """Distinct gold answers of the test file as written, sorted."""
+        return sorted({document["target"] for document in self.test if document["target"]})
 
     @property
     def exclusions(self) -> str | None:
@@ -120,6 +126,72 @@ class Documents(list[Document]):
     def features(self) -> dict[str, None]:
         """lm-eval asks for them as column names."""
         return dict.fromkeys(self[0]) if self else {}
+
+    def at_rest(self, loaded: Loaded) -> Documents | PackedDocuments:
+        """The same documents, of what was loaded; packed where their texts are long."""
+        if sum(len(document["prompt"]) for document in self) > LONG_PROMPT * len(self):
+            return PackedDocuments(self, loaded)
+        for document in self:
+            document.loaded = loaded
+        return self
+
+
+#: Mean characters of prompts from which on documents are packed: a run loads all its tasks before it asks,
+#: and 140,000 documents of 9,000 characters would take more than a gigabyte.
+LONG_PROMPT = 2000
+
+
+class _Block(NamedTuple):
+    size: int  # of its pickle
+    packed: bytes
+
+
+class PackedDocuments(Sequence[Document]):
+    """A split whose documents are made anew from packed blocks, whenever they are read.
+
+    Each reading gives objects of its own: what is changed in them is forgotten.
+    """
+
+    _N = 16  # documents of a block
+
+    def __init__(self, documents: Documents, loaded: Loaded) -> None:
+        self._loaded, self._len = loaded, len(documents)
+        self._last: tuple[int, list[Document]] = (-1, [])
+        starts = range(0, len(documents), self._N)
+        self._blocks = [self._packed(documents[start : start + self._N]) for start in starts]
+
+    @property
+    def features(self) -> dict[str, None]:
+        return dict.fromkeys(self[0])
+
+    def __len__(self) -> int:
+        return self._len
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(self._len))]
+        number, at = divmod(range(self._len)[place], self._N)
+        known, documents = self._last
+        if known != number:
+            documents = self._block(number)
+            self._last = number, documents
+        return documents[at]
+
+    @staticmethod
+    def _packed(documents: list[Document]) -> _Block:
+        import pyarrow as pa
+
+        content = pickle.dumps(documents, pickle.HIGHEST_PROTOCOL)
+        return _Block(len(content), pa.compress(content, "zstd", asbytes=True))
+
+    def _block(self, number: int) -> list[Document]:
+        import pyarrow as pa
+
+        size, packed = self._blocks[number]
+        documents: list[Document] = pickle.loads(pa.decompress(packed, size, "zstd", asbytes=True))
+        for document in documents:
+            document.loaded = self._loaded
+        return documents
 
 
 def document_key(document: Mapping[str, Any]) -> str:

@@ -6,10 +6,10 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from medtasks_ext.egress import Text
 from medtasks_ext.errors import MedtasksError, RowError
@@ -26,6 +26,9 @@ from medtasks_ext.rows.remote import NoUseError, first_use, remote_files
 from medtasks_ext.rows.row import Faults, Origin, ReadRow, Rows
 from medtasks_ext.rows.sources import find_origin, forced_origin, load_rows, missing_data
 from medtasks_ext.rows.spec import DatasetSpec, dataset_spec
+
+#: `test` and `fewshot`.
+Splits: TypeAlias = dict[str, Sequence[Document]]
 
 
 def _loaded(
@@ -66,7 +69,6 @@ def _loaded(
     return Loaded(
         cast("LoadedRecord", said),
         labels=sorted(labels),
-        targets=sorted({document["target"] for document in documents if document["target"]}),
         database_file=str(database.path) if database else None,
         shots=shots,
         text=Text(dataset.id, is_open=dataset.metadata.access == "open" or rows.origin == "sample"),
@@ -101,7 +103,7 @@ def load_documents(
     system_role: bool = True,
     prompts: str | None = None,
     without: Collection[str] = (),
-) -> dict[str, Documents]:
+) -> Splits:
     """`test` and `fewshot` of one dataset, built once per process whatever the number of groups that name it.
 
     `shots` above 0: rows are held out where no pool exists. `system_role`: False puts instructions into the
@@ -122,7 +124,7 @@ _CHECK = Use(cot=False, shots=0, system_role=True, prompts="own")
 @cache
 def _build(
     dataset: Dataset, _said: str, forced: Origin | None, use: Use, _environment: tuple[str, ...]
-) -> dict[str, Documents]:
+) -> Splits:
     faults = Faults(check=bool(use.without))
     documents = _documents(dataset, forced, use, faults)
     if new := [item for item in faults.kept if not isinstance(item, RowError) or item.row not in use.without]:
@@ -132,8 +134,8 @@ def _build(
 
 @dataclass
 class RowCheck:
-    test: Documents = field(default_factory=Documents)  # documents of the rows without faults
-    fewshot: Documents = field(default_factory=Documents)  # the pool
+    test: Sequence[Document] = ()  # documents of the rows without faults
+    fewshot: Sequence[Document] = ()  # the pool
     #: what is wrong. A fault that concerns no single row leaves no documents
     faults: list[MedtasksError] = field(default_factory=list)
     #: column -> rows in which it holds nothing, where that is allowed
@@ -162,7 +164,7 @@ def check_loaded_rows(dataset: Dataset, rows: Rows) -> RowCheck:
         return _checked(faults, lambda: _rendered(dataset, spec, rows, _CHECK, faults))
 
 
-def _checked(faults: Faults, read: Callable[[], dict[str, Documents]]) -> RowCheck:
+def _checked(faults: Faults, read: Callable[[], Splits]) -> RowCheck:
     try:
         splits = read()
     except NoUseError as error:
@@ -172,7 +174,7 @@ def _checked(faults: Faults, read: Callable[[], dict[str, Documents]]) -> RowChe
     return RowCheck(splits["test"], splits["fewshot"], faults.kept, faults.blanks, faults.notes)
 
 
-def _documents(dataset: Dataset, forced: Origin | None, use: Use, faults: Faults) -> dict[str, Documents]:
+def _documents(dataset: Dataset, forced: Origin | None, use: Use, faults: Faults) -> Splits:
     spec = dataset_spec(dataset)
     origin = find_origin(dataset, spec.rows, forced)
     if origin is None:
@@ -180,7 +182,7 @@ def _documents(dataset: Dataset, forced: Origin | None, use: Use, faults: Faults
     with collector_paused(), public_rows(origin != "local"):
         try:
 
-            def read() -> dict[str, Documents]:
+            def read() -> Splits:
                 try:
                     return _rendered(dataset, spec, load_rows(dataset, spec.rows, origin), use, faults)
                 except MedtasksError as error:  # of all rows; what is wrong with one of them says more
@@ -196,7 +198,7 @@ def _documents(dataset: Dataset, forced: Origin | None, use: Use, faults: Faults
             raise MedtasksError(what, where=dataset.id, remedy=remedy) from error
 
 
-def _unlikely(dataset: Dataset, test: Documents, faults: Faults) -> MedtasksError | None:
+def _unlikely(dataset: Dataset, test: Sequence[Document], faults: Faults) -> MedtasksError | None:
     """Why rows of files that nobody has pinned are not the dataset's, as far as that can be told."""
     if faults.kept:
         return faults.kept[0]
@@ -206,9 +208,7 @@ def _unlikely(dataset: Dataset, test: Documents, faults: Faults) -> MedtasksErro
     return MedtasksError(f"{n:,} test rows, where the suite's own test part has {n_paper:,}")
 
 
-def _rendered(
-    dataset: Dataset, spec: DatasetSpec, rows: Rows, use: Use, faults: Faults
-) -> dict[str, Documents]:
+def _rendered(dataset: Dataset, spec: DatasetSpec, rows: Rows, use: Use, faults: Faults) -> Splits:
     source, authors = spec.rows, authors_of(dataset, spec.rows)
     if authors and use.shots and use.prompts != "own":
         rows = authors.with_released_examples(rows)
@@ -245,7 +245,8 @@ def _rendered(
     check_answers(shots, use.shots, spec, rows)
     test = with_points(with_own_ids(test, faults), spec.judge, faults, dataset.file)
     documents = renderer.documents(test, faults, first=lambda index: not use.shots)
-    record = _loaded(renderer, rows, documents, shots, counted)
-    for document in (*documents, *shots):
-        document.loaded = record
-    return {"test": documents, "fewshot": shots}
+    loaded = _loaded(renderer, rows, documents, shots, counted)
+    for shot in shots:
+        shot.loaded = loaded
+    loaded.test = documents.at_rest(loaded)
+    return {"test": loaded.test, "fewshot": shots}

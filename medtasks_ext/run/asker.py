@@ -244,7 +244,7 @@ class Asker:
             if waits and not self._has_room(1):
                 self._room.wait_for(lambda: self.over or self._has_room(GOES_ON))
             self._asked += new
-            self._size += sum(map(_size, new))
+            self._size += sum(map(size_of, new))
         self.wake()
 
     def awaited(self, job: Job, tasks: Iterable[str], *, quiet: bool = True) -> Mapping[str, Answer]:
@@ -356,7 +356,7 @@ class Asker:
                     if not self._asked:
                         return None
                     request = self._asked.popleft()
-                    self._size -= _size(request)
+                    self._size -= size_of(request)
                     if self._has_room(GOES_ON):
                         self._room.notify_all()
                 ready = self._prepared(request)
@@ -421,7 +421,8 @@ class Asker:
         return self._may(request) or None
 
 
-def _size(request: Request) -> int:
+def size_of(request: Request) -> int:
+    """Characters of its prompt."""
     prompt = request.prompt
     return len(prompt) if isinstance(prompt, str) else sum(len(turn["content"]) for turn in prompt)
 

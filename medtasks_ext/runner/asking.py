@@ -21,10 +21,11 @@ from medtasks_ext.errors import MedtasksError
 from medtasks_ext.harness import LM, Instance
 from medtasks_ext.models import Baseline
 from medtasks_ext.privacy import public_rows
+from medtasks_ext.process import give_memory_back
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.fit import PromptFitter, shared_characters
 from medtasks_ext.prompts.template import layout_template
-from medtasks_ext.run.asker import Asker, Chat, Job, request_of
+from medtasks_ext.run.asker import WAITING_SIZE, Asker, Chat, Job, request_of, size_of
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Asked
 from medtasks_ext.runner.evaluate import Settings, answer_budget, evaluate_task, prompts_of, text_of
@@ -39,6 +40,8 @@ KEEP_SECONDS = 0.5
 _LOOK = 0.02
 #: Characters of a record's own that the prompts of two tasks share, some 500 tokens.
 LONG = 2000
+#: Characters of a task's prompts from which on their memory goes back to the system once it is scored.
+LARGE = 4_000_000
 #: Seconds that a score may take after the user has stopped the run.
 PATIENCE = 2.0
 
@@ -123,6 +126,8 @@ class RunAsker(Asker):
         threads = list[threading.Thread]()
         try:
             for lms in self._together():
+                while self._unscored > WAITING_SIZE and not self.over:
+                    time.sleep(_LOOK)
                 if self.over:
                     break
                 turns = threading.Barrier(len(lms))
@@ -142,6 +147,12 @@ class RunAsker(Asker):
             self.stop()  # the engine's memory is free while scores are counted
         for thread in threads:
             thread.join()
+
+    @property
+    def _unscored(self) -> int:
+        """Characters of prompts that have all their answers, and stay in memory until a task is scored."""
+        built = [lm for lm in list(self.lms.values()) if lm.built.is_set()]
+        return sum(lm.size for lm in built if not lm.job.left)
 
     def _together(self) -> Iterator[list[TaskLM]]:
         """The tasks in their order; those that are asked in turn together, where the first of them stands.
@@ -172,6 +183,8 @@ class RunAsker(Asker):
                         entry = lacks if built and lm.job.faults else failed(error)
         finally:
             lm.close()
+            if lm.size > LARGE:
+                give_memory_back()
             self._ended_tasks.append((lm, lm.entry(entry)))
 
     def _scored(self, lm: TaskLM) -> TaskEntry:
@@ -252,6 +265,7 @@ class TaskLM(StoredLM):
         self.job, self.built = Job(), threading.Event()
         self.generated = 0  # answers that came to its own requests
         self.known = 0  # answers that were there before, or came to another task's
+        self.size = 0  # characters of its prompts
         layout = asker.settings.layout
         self._template = layout_template(layout) if layout else asker.model.apply_chat_template
         #: whether turns go to the model as they are, in the JSON of lm-eval's class
@@ -326,6 +340,7 @@ class TaskLM(StoredLM):
             for draw in range(self.task.repeats)
         ]
         self.asked |= {one.document: Asked(one.key, one.cut) for one in requests}
+        self.size += sum(map(size_of, requests))
         self._known(sum(one.key in asker.answers for one in requests))
         asker.add(self.job, requests, waits=True)
 

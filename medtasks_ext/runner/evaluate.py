@@ -130,6 +130,7 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
         fewshot_as_multiturn=settings.multiturn,
         system_instruction=settings.system_instruction,
     )
+    task._instances = None  # else prompts and answers stay as long as the task
     version, samples = str(results["versions"][name]), results["samples"][name]
     return TaskResult(version, metrics_in(results["results"][name]), samples, results["configs"][name])
 

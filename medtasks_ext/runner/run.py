@@ -453,7 +453,7 @@ def _recorded(samples: Sequence[Sample], asked: Mapping[str, Asked]) -> Iterable
 def pool_hash(task: Task, k: int) -> str:
     """Identifies the first `k` examples of the few-shot pool, as rendered."""
     digest = sha256()
-    for shot in (task.eval_docs[0].loaded.shots or ())[:k]:
+    for shot in task.eval_docs[0].loaded.shots[:k]:
         for text in (shot["system"], shown(shot), shot["target"]):
             digest.update(text.encode(errors="surrogatepass") + b"\x1e")
     return digest.hexdigest()[:12]
