@@ -101,10 +101,7 @@ def payload(lm: TemplateAPI, request: Request) -> Json:
         settings: dict[str, Any] = {}
         messages: Any = [[*(request.tokens or ()), *option] for option in request.option_tokens]
     else:
-        settings = {
-            name: value if isinstance(value, str | int | float) else copy.copy(value)
-            for name, value in request.settings.items()
-        }
+        settings = {name: copy.copy(value) for name, value in request.settings.items()}
         messages = [request.prompt if request.tokens is None else request.tokens]
     if isinstance(request.prompt, str):
         messages = lm.create_message(messages)

@@ -173,7 +173,7 @@ class Answers:
         body = json_bytes(row)
         if (hidden := self._secrets.hidden(body)) != body:
             row = hides = parse_json(hidden)
-        line = _line(hidden)
+        line = _line(hidden[:-1])
         with self._lock:
             if key in self and kind in ("answer", "fault", "intent"):
                 return hides
@@ -382,8 +382,7 @@ class Unsettled(dict[tuple[str, str], list[float]]):
 
 
 def _line(body: bytes) -> bytes:
-    whole = body[:-1]
-    return b'%s,"hash":"%s"}\n' % (whole, _hash(whole))
+    return b'%s,"hash":"%s"}\n' % (body, _hash(body))
 
 
 def _hash(body: bytes) -> bytes:
