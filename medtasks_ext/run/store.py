@@ -403,7 +403,7 @@ def _said(value: Outcome | Usage) -> Row:
 
 def answer_of(row: Mapping[str, Any]) -> Answer:
     """The answer that a line holds."""
-    said = {one.name: row[one.name] for one in fields(Answer) if one.name in row}
+    said = {name: row[name] for name, _ in _FIELDS[Answer] if name in row}
     if usage := said.get("usage"):
         said["usage"] = Usage(**usage)
     likelihoods = tuple(Likelihood(*item) for item in said.get("likelihoods", ()))
