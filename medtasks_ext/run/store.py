@@ -257,28 +257,27 @@ class Answers:
             self._error = cannot_write(self._path, error)
 
     def _write(self, *, waits: bool = False) -> None:
-        """Write what is new, so that it survives the end of this process.
-
-        One thread writes for all, and what comes meanwhile, too. `waits`: for another thread that writes.
-        """
+        """Write what is new, so that it survives the end of this process. One thread writes for all, and what
+        comes meanwhile, too; `waits`: for another thread that writes."""
         assert self._file is not None
         while self._writing.acquire(blocking=waits):
             try:
                 with self._lock:
-                    lines, end = [*self._lines], self._end
+                    lines, n, end = [*self._lines], len(self._lines), self._end
                 self.held.touch()
                 content = memoryview(b"".join(lines))
                 while content:
                     content = content[os.write(self._file, content) :]
                 with self._lock:
-                    self._size, self._error = end, None
-                    del self._lines[: len(lines)]
+                    self._size, self._error, self._lines[:n] = end, None, []
             except MedtasksError as error:
                 self._error = error
-            except OSError as error:
-                self._error = cannot_write(self._path, error)
+            except BaseException as error:  # a signal strikes here, too: what it cut off is written anew
                 with suppress(OSError):
                     os.ftruncate(self._file, self._size)
+                if not isinstance(error, OSError):
+                    raise
+                self._error = cannot_write(self._path, error)
             finally:
                 self._writing.release()
             if self._error is not None or not self._lines:

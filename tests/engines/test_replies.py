@@ -17,8 +17,6 @@ from medtasks_ext.engines.replies import Server, chat_answer, message_answer, st
 from tests.engines.conftest import SETTINGS, asking, model, outcome_of, run, untokenised
 from tests.engines.server import Reply, chat, completion, message
 
-# ---------------------------------------------------------------------- answers
-
 
 def test_an_answer_has_what_the_server_says_of_it(server, clock):
     body = chat("No.", id="r1", model="m-2026-11")
@@ -150,9 +148,6 @@ def test_anthropics_cache_is_part_of_the_prompt(server, clock, keys):
 def test_messages_without_text(server, clock, keys, body):
     got = outcome_of(server, body, clock, kind=AnthropicChat, path="/messages")
     assert got.kind is FaultKind.MALFORMED
-
-
-# ---------------------------------------------------------------------- replies that are none
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,6 @@ def test_a_reader_follows_what_another_process_adds_and_needs_no_right_to_write(
 
 CHANGES = {
     "a changed answer": lambda found: [found[0].replace(b'"A"', b'"B"'), *found[1:]],
-    "broken JSON": lambda found: [b"{oops\n", *found[1:]],
     "no hash": lambda found: [b'{"key": "k", "document": "d", "text": "A"}\n', *found[1:]],
 }
 
@@ -141,9 +140,6 @@ def test_a_killed_writer_leaves_whole_lines_and_the_next_process_goes_on(tmp_pat
     again.put(f"{len(kept):032}", ANSWER, "bridge_mie", str(len(kept)))
     again.close()
     assert len(Answers(tmp_path, write=False).answered("bridge_mie")) == len(kept) + 1
-
-
-# What asks an engine: money is set aside before a request, and tries that may have been charged count.
 
 
 LOST = Fault(FaultKind.TIMEOUT, "no reply", maybe_paid=1)
@@ -266,9 +262,6 @@ def test_what_many_threads_ask_is_asked_once_and_all_get_the_answer(tmp_path: Pa
     assert found == [{key: f"answer to {key}" for key in same}] * len(threads)
 
 
-# The file of outcomes: what is whole is used, what is torn is asked again, and the disk may fail.
-
-
 HALVES = st.text(st.characters(min_codepoint=0xD800, max_codepoint=0xDFFF), max_size=2)
 PARTS = st.lists(st.text(max_size=20) | HALVES, max_size=4)
 #: two halves that meet in a text are one character after reading, as JSON has it
@@ -369,6 +362,21 @@ def test_a_full_disk_is_said_and_what_came_is_written_once_there_is_room(tmp_pat
     room[0] = 10_000
     answers.close()
     assert Answers(tmp_path, write=False).known([key(0)]) == {key(0): Answer("a")}
+
+
+def test_a_signal_that_strikes_behind_a_write_doubles_no_line(tmp_path, monkeypatch):
+    def struck(*line: Any) -> None:
+        written(*line)
+        raise KeyboardInterrupt
+
+    answers, written = Answers(tmp_path), os.write
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("medtasks_ext.run.store.os.write", struck)
+        answers.put(key(0), Answer("a"), "task", "0")
+    answers.put(key(1), Answer("b"), "task", "1")
+    assert answers.known([key(0), key(1)]) == {key(0): Answer("a"), key(1): Answer("b")}
+    assert len([*answers.rows()]) == 2
+    answers.close()
 
 
 def test_a_slow_disk_holds_up_nobody_who_looks_up_or_puts(tmp_path: Path, monkeypatch) -> None:
