@@ -90,9 +90,6 @@ def test_a_likelihood_that_is_no_number_is_a_fault():
     assert isinstance(found, Fault) and "no number" in found.reason
 
 
-# ---------------------------------------------------------------------- vLLM's passes
-
-
 class Engine:
     """Answers passes by a function of the text before a token, those that come together in one step."""
 

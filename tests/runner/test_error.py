@@ -153,9 +153,6 @@ def test_tables_say_that_it_is_an_estimate(medtasks, rows, asked):
     assert "covers a part of the test rows (drawn for ±5 points)" in exported
 
 
-# ---------------------------------------------------------------------- a server, and a killed process
-
-
 @pytest.fixture
 def server():
     """Answers after a moment, right to two documents of three."""

@@ -82,9 +82,6 @@ def test_tokens_of_prompts_and_answers_are_counted_and_survive_rescoring(
     assert result_of(tmp_path / "run", "bridge_chip_ctc_5shot")["tokens"] == expected
 
 
-# ---------------------------------------------------------------------- one turn with its question at the end
-
-
 @pytest.fixture
 def record(data_dir, small):
     """MedAlign with one record, in a context of so many characters; gives the prompt."""
@@ -112,9 +109,6 @@ def test_a_record_is_cut_and_the_question_after_it_stays(record, medtasks, helm,
     assert len(cut) == 2000 - 10
     assert "event last\n" in cut and "first" not in cut
     assert "When did it begin?" in cut.partition("event last")[2] and cut.rstrip().endswith("Answer:")
-
-
-# ---------------------------------------------------------------------- the budget of an answer
 
 
 def budget(task, **settings):

@@ -66,9 +66,6 @@ def lines(root: Path) -> dict[str, str]:
     return {line.split()[0]: line for line in text.splitlines() if not line.startswith("#")}
 
 
-# ---------------------------------------------------------------------- what is found
-
-
 def test_a_changed_prompt_is_named_with_its_task_and_nothing_is_written(locked, medtasks):
     before, path = (locked / LOCK_FILE).read_text(), locked / "bridge" / "mednli" / "task.yaml"
     # what readers see of a dataset is no change
@@ -167,9 +164,6 @@ def test_the_lock_of_this_checkout_has_every_dataset_at_its_version():
         name: dataset.version for name, dataset in TASKS.datasets.items()
     }
     assert all(item.rows for item in found.values())
-
-
-# ---------------------------------------------------------------------- the file
 
 
 @pytest.mark.parametrize(

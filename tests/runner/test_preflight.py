@@ -184,9 +184,6 @@ def test_the_response_is_never_shown(medtasks, model, tmp_path):
     assert "Maria" not in outcome.err + (tmp_path / "run" / "run.json").read_text()
 
 
-# ---------------------------------------------------------------------- prompts and context
-
-
 def prompts(tmp_path, folder: str = "full") -> list[str]:
     (file,) = (tmp_path / folder).glob("samples_*.jsonl")
     return [json.loads(line)["arguments"]["gen_args_0"]["arg_0"] for line in file.read_text().splitlines()]

@@ -76,9 +76,6 @@ def engine(monkeypatch, chip_ctc):
     return like
 
 
-# ---------------------------------------------------------------------- what a run leaves
-
-
 def test_a_run_leaves_results_samples_responses_and_a_manifest(medtasks, chip_ctc, tmp_path):
     outcome = medtasks(*CHIP_CTC)
     assert outcome.code == 0
@@ -124,9 +121,6 @@ def test_the_number_of_shots_can_be_set_on_the_zero_shot_task(medtasks, chip_ctc
     assert rows == [[f"{TASK},", "3-shot"], [TASK]]
     outcome = medtasks(*CHIP_CTC, "--num_fewshot", 7)
     assert outcome.code == 2 and "7 shots asked for, the few-shot pool has 5 rows" in outcome.err
-
-
-# ---------------------------------------------------------------------- order and record
 
 
 def test_outcomes_are_stored_as_they_come_and_scored_in_the_order_of_the_documents(medtasks, engine):
@@ -203,9 +197,6 @@ def test_any_answer_can_be_stored_and_scored(medtasks, engine, text, task):
     # halves that meet are one character after reading, as JSON has it
     assert {line["text"] for line in lines("run", task)} == {json.loads(json.dumps(text))}
     assert medtasks("rescore", "run").code == 0
-
-
-# ---------------------------------------------------------------------- folders
 
 
 def test_connections_ports_and_batch_sizes_do_not_make_another_run(medtasks, engine):

@@ -162,9 +162,6 @@ def test_what_is_no_rule_is_named_before_anything_is_asked(medtasks, model, rule
     assert not Troubled.asked
 
 
-# ---------------------------------------------------------------------- which causes end a run
-
-
 def seen(*outcomes: tuple[str, Answer | Fault], n_tasks: int = 3) -> list[bool]:
     trouble = Trouble(n_tasks)
     return [trouble.see(task, outcome) for task, outcome in outcomes]
