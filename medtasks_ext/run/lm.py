@@ -22,7 +22,7 @@ from medtasks_ext.harness import LM
 from medtasks_ext.jsonfile import read_json, write_json
 from medtasks_ext.models import Baseline
 from medtasks_ext.run.asker import ASKED_AGAIN, Asker, is_sampled, prompt_of, request_of, text_of
-from medtasks_ext.run.store import Answers, key_of
+from medtasks_ext.run.store import Answers, key_of, rows_in
 from medtasks_ext.runs.manifest import Identity, identity_of
 from medtasks_ext.runs.settings import dropped_secrets
 
@@ -212,11 +212,11 @@ def load_model(
 
 
 def _identity(folder: Path, of: str, arguments: dict[str, Any], model: LM) -> str:
-    """Digest of what tells a model's answers from those of another; the folder says it, and holds one."""
+    """Digest of what tells a model's answers from those of another; a folder with answers holds one."""
     info: dict[str, Any] = getattr(model, "get_model_info", dict)() or {}
     weights = {name: info[name] for name in ("model_sha", "peft_sha", "delta_sha") if info.get(name)}
     mine, path = identity_of(of, {**arguments, **weights}, {}), folder / IDENTITY
-    if not path.is_file():
+    if not (path.is_file() and any(rows_in(folder, "answer"))):
         with private_files(True):
             write_json(path, mine.model_dump())
     elif different := Identity(**read_json(path)).differs_from(mine):

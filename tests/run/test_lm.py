@@ -170,6 +170,7 @@ def test_a_refused_key_ends_the_call_at_once(tmp_path: Path, task) -> None:
 @pytest.mark.parametrize("change", [{"max_length": 4096}, {"eos_string": "x"}, {"model": "other"}])
 def test_a_folder_holds_answers_of_one_model(tmp_path: Path, task, change) -> None:
     with Server(right) as server:
+        of(server, tmp_path / "run", **change).close()  # it got no answer
         evaluated(of(server, tmp_path / "run"), task())
         with pytest.raises(MedtasksError, match=f"{next(iter(change))} was .*, is .*other"):
             of(server, tmp_path / "run", **change)
