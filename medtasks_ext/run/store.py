@@ -173,7 +173,7 @@ class Answers:
         body = json_bytes(row)
         if (hidden := self._secrets.hidden(body)) != body:
             row = hides = parse_json(hidden)
-        line = _line(hidden[:-1])
+        line = _line(hidden)
         with self._lock:
             if key in self and kind in ("answer", "fault", "intent"):
                 return hides
@@ -381,7 +381,8 @@ class Unsettled(dict[tuple[str, str], list[float]]):
 
 
 def _line(body: bytes) -> bytes:
-    return b'%s,"hash":"%s"}\n' % (body, _hash(body))
+    begin = body[:-1]
+    return b'%s,"hash":"%s"}\n' % (begin, _hash(begin))
 
 
 def _hash(body: bytes) -> bytes:
