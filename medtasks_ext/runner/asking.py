@@ -185,6 +185,7 @@ class RunAsker(Asker):
             lm.close()
             if lm.size > LARGE:
                 give_memory_back()
+            lm.size = 0  # it holds nothing up
             self._ended_tasks.append((lm, lm.entry(entry)))
 
     def _scored(self, lm: TaskLM) -> TaskEntry:

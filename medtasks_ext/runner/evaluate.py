@@ -120,17 +120,19 @@ def evaluate_task(lm: LM, task: Task, settings: Settings, choice: Choice | None 
     from medtasks_ext.harness import evaluate as lm_eval_evaluate
 
     choice, name = choice or Choice(), task.task_name
-    results = lm_eval_evaluate(
-        lm=lm,
-        task_dict={"tasks": {name: task}, "groups": {}, "group_map": {}},
-        limit=choice.limit,
-        samples=None if choice.samples is None else {name: list(choice.samples)},
-        bootstrap_iters=0,
-        apply_chat_template=settings.apply_chat_template or settings.templated,
-        fewshot_as_multiturn=settings.multiturn,
-        system_instruction=settings.system_instruction,
-    )
-    task._instances = None  # else prompts and answers stay as long as the task
+    try:
+        results = lm_eval_evaluate(
+            lm=lm,
+            task_dict={"tasks": {name: task}, "groups": {}, "group_map": {}},
+            limit=choice.limit,
+            samples=None if choice.samples is None else {name: list(choice.samples)},
+            bootstrap_iters=0,
+            apply_chat_template=settings.apply_chat_template or settings.templated,
+            fewshot_as_multiturn=settings.multiturn,
+            system_instruction=settings.system_instruction,
+        )
+    finally:
+        task._instances = None  # else prompts and answers stay as long as the task
     version, samples = str(results["versions"][name]), results["samples"][name]
     return TaskResult(version, metrics_in(results["results"][name]), samples, results["configs"][name])
 

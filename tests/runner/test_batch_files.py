@@ -4,6 +4,7 @@ import json
 import random
 import re
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from medtasks_ext.registry.folders import tasks_folder
+from medtasks_ext.runner.asking import RunAsker
 from tests.conftest import outcomes, read_json, write_jsonl
 from tests.judge.server import Reply, Server
 from tests.run_files import result_of, samples_of
@@ -138,6 +140,13 @@ def test_a_file_keeps_to_the_limits_of_a_batch(medtasks, tmp_path, monkeypatch):
     medtasks.done("run", *FLAGS, "--output_path", "small", "--to-batch", "small.jsonl")
     assert len(list(tmp_path.glob("small*.jsonl"))) > 3
     assert all(path.stat().st_size <= 20_000 for path in tmp_path.glob("small*.jsonl"))
+
+
+def test_a_task_that_waits_for_its_answers_holds_no_other_up(medtasks, monkeypatch):
+    whole = RunAsker._together  # slow, so that each task is in the file before the next one begins
+    monkeypatch.setattr(RunAsker, "_together", lambda self: (time.sleep(0.3) or lms for lms in whole(self)))
+    monkeypatch.setattr("medtasks_ext.runner.asking.WAITING_SIZE", 0)
+    assert "out.jsonl: " in medtasks.done("run", *FLAGS, "--to-batch", "out.jsonl").err
 
 
 def test_results_in_any_order_and_several_files_give_what_an_unbroken_run_gives(
