@@ -25,7 +25,7 @@ from medtasks_ext.process import give_memory_back
 from medtasks_ext.prompts.documents import document_key
 from medtasks_ext.prompts.fit import PromptFitter, shared_characters
 from medtasks_ext.prompts.template import layout_template
-from medtasks_ext.run.asker import WAITING_SIZE, Asker, Chat, Job, request_of, size_of
+from medtasks_ext.run.asker import Asker, Chat, Job, request_of, size_of
 from medtasks_ext.run.charge import Budget, Charge
 from medtasks_ext.run.store import Asked
 from medtasks_ext.runner.evaluate import Settings, answer_budget, evaluate_task, prompts_of, text_of
@@ -40,6 +40,8 @@ KEEP_SECONDS = 0.5
 _LOOK = 0.02
 #: Characters of a record's own that the prompts of two tasks share, some 500 tokens.
 LONG = 2000
+#: Characters of prompts that have their answers, and wait for scores, at most before a further task is begun.
+UNSCORED_SIZE = 16_000_000
 #: Characters of a task's prompts from which on their memory goes back to the system once it is scored.
 LARGE = 4_000_000
 #: Seconds that a score may take after the user has stopped the run.
@@ -126,7 +128,7 @@ class RunAsker(Asker):
         threads = list[threading.Thread]()
         try:
             for lms in self._together():
-                while self._unscored > WAITING_SIZE and not self.over:
+                while self._unscored > UNSCORED_SIZE and not self.over:
                     time.sleep(_LOOK)
                 if self.over:
                     break

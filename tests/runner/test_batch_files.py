@@ -145,7 +145,7 @@ def test_a_file_keeps_to_the_limits_of_a_batch(medtasks, tmp_path, monkeypatch):
 def test_a_task_that_waits_for_its_answers_holds_no_other_up(medtasks, monkeypatch):
     whole = RunAsker._together  # slow, so that each task is in the file before the next one begins
     monkeypatch.setattr(RunAsker, "_together", lambda self: (time.sleep(0.3) or lms for lms in whole(self)))
-    monkeypatch.setattr("medtasks_ext.runner.asking.WAITING_SIZE", 0)
+    monkeypatch.setattr("medtasks_ext.runner.asking.UNSCORED_SIZE", 0)
     assert "out.jsonl: " in medtasks.done("run", *FLAGS, "--to-batch", "out.jsonl").err
 
 
