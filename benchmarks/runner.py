@@ -71,7 +71,7 @@ def run(quick: bool) -> Iterator[Row]:
         long = prepare(folder / "long", TASKS_OF_BRIDGE, LONG // TASKS_OF_BRIDGE // size, None, n_words=1400)
         peak = measured(folder / "memory", long, Scripted(median=0.05, sigma=0.0)).peak
         n = LONG // TASKS_OF_BRIDGE // size * TASKS_OF_BRIDGE
-        yield _at_most(f"{n:,} documents of 9,000 characters, {TASKS_OF_BRIDGE} tasks", peak, 1.5, "GB")
+        yield _at_most(f"{n:,} documents of some 9 kB, {TASKS_OF_BRIDGE} tasks", peak, 1.5, "GB")
 
 
 def _at_most(what: str, found: float, most: float, unit: str = "times") -> Row:
@@ -116,7 +116,7 @@ class Rows(NamedTuple):
 def prepare(
     folder: Path, n_tasks: int, n_rows: int, kinds: tuple[str, ...] | None = PLAIN, n_words: int = 200
 ) -> Rows:
-    """Tasks of BRIDGE with random rows of their own; `kinds`: all by default."""
+    """Tasks of BRIDGE with random rows of their own; `kinds`: None for all."""
     import loading
 
     loading.prepare(folder, n_rows, n_words)
